@@ -2,8 +2,8 @@ internal import Foundation
 internal import MartletDevice
 internal import Synchronization
 
-/// Performs streaming requests with the token in use, and once more with the next one where the
-/// server refuses it.
+/// Performs streaming requests with the current token. If the server refuses the token, it performs
+/// the request once more with the next one.
 struct AuthorizedSession: Sendable {
     let session: StreamingSession
     let tokens: TokenKeeper
@@ -14,7 +14,7 @@ struct AuthorizedSession: Sendable {
         self.tokens = tokens
     }
 
-    /// As `StreamingSession.start`.
+    /// Sends a request, as `StreamingSession.start` does.
     func start(_ request: StreamingRequest) async throws(TransportFailure) -> StreamingAnswer {
         let token = try await tokens.token()
         let answer = try await answer(to: request, token)
@@ -26,9 +26,10 @@ struct AuthorizedSession: Sendable {
         return try await self.answer(to: request, next)
     }
 
-    /// Sends a request under a name of its own, which the server repeats where no cache may answer. So a
-    /// proxy that mixes up answers is noticed before anything of the answer is believed. If it has repeated
-    /// names before, a refusal without one is another program's.
+    /// Sends a request under a unique name. The server repeats the name in answers that no cache
+    /// may give, so the device notices a proxy that mixes up answers before it uses any part of the
+    /// answer. If the server has repeated names before, a refusal without one comes from another
+    /// program.
     private func answer(
         to request: StreamingRequest, _ token: String?
     ) async throws(TransportFailure) -> StreamingAnswer {
@@ -54,13 +55,13 @@ struct AuthorizedSession: Sendable {
     /// The endpoints whose answers repeat names.
     private static let repeating: Set = ["sync", "deltas"]
 
-    /// The statuses with which a server stops a client or changes its course. The others only ask it to
-    /// wait; the server says some of those before it knows a request's name.
+    /// The statuses with which a server stops a client or changes its course. Other statuses only
+    /// ask it to wait, and the server sends some of those before it has read a request's name.
     private static let refusals = Set(400..<500).subtracting([408, 429])
 
-    /// Holds what a session has learnt about the server; all copies of the session share it.
+    /// The facts that a session has learnt about the server; all copies of the session share them.
     private final class Knowledge: Sendable {
-        /// Whether it has repeated the name of a request.
+        /// Whether the server has repeated the name of a request.
         let repeatsNames = Mutex(false)
     }
 }

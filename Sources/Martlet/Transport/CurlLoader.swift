@@ -42,7 +42,7 @@
             ended?.cancel()
         }
 
-        /// Does nothing: while the answer is held up, the receiver takes no bytes.
+        /// Does nothing: while the answer is suspended, the receiver takes no bytes.
         func holdUp() {}
 
         func goOn() {

@@ -2,11 +2,12 @@ internal import MartletDevice
 internal import MartletModel
 internal import MartletProtocol
 
-/// Finds out whether what a new device has fetched is of the data set that its edits will go to.
+/// Checks whether the data that a new device has fetched belongs to the data set that its edits
+/// will go to.
 ///
-/// The device fetches tables and snapshots with GET. A cache may answer that with another data set's,
-/// and a proxy may lead it to another server. So the device keeps them only after `POST /sync` has
-/// named the same data set, in an answer that repeats the name of the request.
+/// The device fetches tables and snapshots with GET. A cache may answer with another data set's,
+/// and a proxy may lead the device to another server. So the device keeps them only after `POST
+/// /sync` has named the same data set, in an answer that repeats the name of the request.
 struct DataSetProof: Sendable {
     let transport: any Transport
     let randomBits: @Sendable () -> UInt64
@@ -45,7 +46,7 @@ struct DataSetProof: Sendable {
         let problem = SyncCoder.decodeProblem(answer.body, status: answer.status)
         switch problem.kind {
         case "wrongDataSet": throw isOther
-        // It is the data set, with another history; the first exchange deals with that.
+        // The data set is right, but its history differs; the first exchange deals with that.
         case "lineage", "revisionAhead": return
         default: throw SyncError(SyncError.Kind(problem, status: answer.status), problem.detail)
         }

@@ -3,15 +3,16 @@ internal import MartletDevice
 internal import MartletModel
 internal import MartletProtocol
 
-/// The stream of deltas as server-sent events.
+/// Receives the stream of deltas as server-sent events.
 struct DeltaEvents: Sendable {
     /// The server's address; the endpoint is `deltas` below it.
     let server: URL
     let session: AuthorizedSession
 
-    /// Bytes of one event: a change set of the greatest size, whose texts are escaped twice.
+    /// The maximum bytes of one event: a change set of the greatest size, whose texts are escaped
+    /// twice.
     private static let eventBytes = Limits.inflatedBytes
-    /// Bytes of a refusal.
+    /// The maximum bytes of a refusal.
     private static let refusalBytes = 64 << 10
 
     /// Listens until the server ends the stream; see `LiveTransport`.
@@ -69,15 +70,15 @@ struct DeltaEvents: Sendable {
         TransportFailure(refusal: answer, try await answer.whole(limit: refusalBytes))
     }
 
-    /// The address a cursor is asked at. A device far behind fetches rows by an exchange: compressed,
-    /// and with the fates of its own sets.
+    /// Returns the address for a cursor. If a device is far behind, it fetches rows by an exchange
+    /// instead, which is compressed and brings the verdicts on its own sets.
     static func address(_ server: URL, _ cursor: DeltaCursor) -> URL {
         var query = "since=\(cursor.since)&entries=1"
         let names = [
             ("client", cursor.clientID), ("dataSet", cursor.dataSet), ("lineage", cursor.lineage),
         ]
         for case (let name, let value?) in names {
-            // Stricter than a query must be: no reader takes a plus for a space.
+            // This escapes more than a query requires, so that no reader takes a plus for a space.
             let escaped = value.addingPercentEncoding(withAllowedCharacters: .alphanumerics)
             query += "&\(name)=\(escaped ?? "")"
         }

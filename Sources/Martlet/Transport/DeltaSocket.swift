@@ -1,25 +1,24 @@
 internal import MartletDevice
 
-// URLSession on Linux has the types of WebSockets and cannot connect one.
+// URLSession on Linux has the types of WebSockets, but cannot connect one.
 #if !canImport(FoundationNetworking)
     internal import Foundation
     internal import MartletProtocol
     internal import Synchronization
 
-    /// The stream of deltas over a WebSocket, where URLSession has them.
+    /// Receives the stream of deltas over a WebSocket, on platforms where URLSession supports them.
     struct DeltaSocket: Sendable {
         /// The server's address; the endpoint is `deltas` below it.
         let server: URL
         let tokens: TokenKeeper
         let session: URLSession
 
-        /// A ping is sent so often, and the connection given up where none of one's answers came
-        /// until the next.
+        /// The interval of pings. If no pong arrives within one, the connection is closed.
         private static let period = Duration.seconds(20)
 
         /// Listens until the server ends the stream; see `LiveTransport`.
-        /// - Returns: Whether a socket came about. Where none did, something on the way may not
-        ///   know WebSockets, and the stream may still be had as events.
+        /// - Returns: Whether a socket was established. If not, something on the network may not
+        ///   support WebSockets, and the stream may still work as events.
         func listen(
             _ cursor: DeltaCursor, receive: @escaping @Sendable (LiveEvent) async -> Void
         ) async throws(TransportFailure) -> Bool {
@@ -30,7 +29,7 @@ internal import MartletDevice
                 guard error.status == 401, try await tokens.replacement(for: token) != nil else {
                     throw error
                 }
-                // Whoever listens may have got on since; the next stream goes out with the new one.
+                // The listener may be at a later cursor now, so the next stream uses the new token.
                 throw TransportFailure(message: "The token was renewed.")
             }
         }
@@ -90,7 +89,7 @@ internal import MartletDevice
             }
         }
 
-        /// How a socket's end is told.
+        /// Returns the outcome of a socket that has ended.
         private static func end(
             _ code: Int, _ error: any Error
         ) -> Result<Bool, TransportFailure> {
@@ -107,8 +106,9 @@ internal import MartletDevice
             }
         }
 
-        /// Whether a message was larger than `maximumMessageSize`, which URLSession tells by the
-        /// code it closes the socket with, or as an error of POSIX. Not tried on Apple systems yet.
+        /// Returns whether a message was larger than `maximumMessageSize`. URLSession reports this
+        /// by the code with which it closes the socket, or as a POSIX error. This is not tested on
+        /// Apple systems yet.
         private static func isTooLarge(_ code: Int, _ error: any Error) -> Bool {
             if code == 1009 { return true }
             let error = error as NSError
@@ -117,7 +117,7 @@ internal import MartletDevice
                     && error.code == NSURLErrorDataLengthExceedsMaximum
         }
 
-        /// What the server says in place of a batch.
+        /// Returns the failure if the server sent a problem in place of a batch; otherwise nil.
         private static func refusal(_ bytes: [UInt8]) -> TransportFailure? {
             struct Message: Decodable {
                 struct Reason: Decodable {
@@ -140,10 +140,11 @@ internal import MartletDevice
                 retryAfter: reason.retryAfter)
         }
 
-        /// Whether a ping is answered: then the handshake is done, and nothing holds bytes back.
+        /// Returns whether a ping is answered. If so, the handshake is done, and nothing holds
+        /// bytes back.
         private func isAnswered(_ socket: URLSessionWebSocketTask) async -> Bool {
             await withCheckedContinuation { continuation in
-                // URLSession may call the handler twice when the connection ends meanwhile.
+                // URLSession may call the handler twice if the connection ends meanwhile.
                 let waiting = Waiting(continuation)
                 socket.sendPing { error in waiting.resume(error == nil) }
             }
@@ -165,7 +166,7 @@ internal import MartletDevice
             }
         }
 
-        /// Ends the socket when the other end is silent.
+        /// Closes the socket if the server is silent.
         private func watch(_ socket: URLSessionWebSocketTask) async {
             let pongs = Pongs()
             var seen = 0

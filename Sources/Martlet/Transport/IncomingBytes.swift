@@ -5,18 +5,18 @@ protocol Load: Sendable {
     /// Sends the request and passes its answer to `incoming`.
     func begin(_ incoming: IncomingBytes)
     func cancel()
-    /// Holds up the answer.
+    /// Suspends the answer.
     func holdUp()
     func goOn()
-    /// Has `IncomingBytes.sent` called with the number of bytes of the request that have been sent.
+    /// Calls `IncomingBytes.sent` with the number of bytes of the request that have been sent.
     func look()
 }
 
-/// A bounded buffer for the bytes of an answer that have arrived and have not been read.
+/// A bounded buffer for the bytes of an answer that have arrived but were not read yet.
 ///
-/// The network puts bytes in, and one reader takes them out. The request ends with the first of
-/// these: the answer's end, a failure, silence, cancellation, or the end of the reader. If too many
-/// bytes are unread, the connection is held up.
+/// The network puts bytes in, and one reader takes them out. The request ends at the first of these
+/// events: the end of the answer, a failure, silence, cancellation, or the end of the reader. If
+/// too many bytes are unread, the connection is suspended.
 final class IncomingBytes: Sendable {
     struct Head: Sendable {
         var status: Int
@@ -30,16 +30,16 @@ final class IncomingBytes: Sendable {
         var head: Head?
         var headReader: CheckedContinuation<HeadResult, Never>?
         var chunks: [[UInt8]] = []
-        /// Those before are taken.
+        /// The index of the first chunk that was not taken yet.
         var first = 0
         var bufferedBytes = 0
         var reader: CheckedContinuation<ChunkResult, Never>?
         var isHeldUp = false
         /// The number of bytes of the request's body that have been sent.
         var sent = 0
-        /// Counts whatever came.
+        /// The number of arrivals: heads, chunks, and reports of sent bytes.
         var arrivals: UInt64 = 0
-        /// Set at the end; the failure where it was not the answer's end.
+        /// The outcome, once the request is over; nil before.
         var end: Result<Void, TransportFailure>?
         var watchdog: Task<Void, Never>?
     }
@@ -58,7 +58,7 @@ final class IncomingBytes: Sendable {
         self.ended = ended
     }
 
-    /// Begins to watch, and to load.
+    /// Starts the watchdog and the request.
     func begin(sleep: @escaping @Sendable (Duration) async throws -> Void) {
         let steps = 4
         let step = request.silence / steps
@@ -86,7 +86,7 @@ final class IncomingBytes: Sendable {
         if isOver { watchdog.cancel() } else { load.begin(self) }
     }
 
-    /// Bytes that wait for the reader.
+    /// The number of bytes that wait for the reader.
     var bufferedBytes: Int { state.withLock { $0.bufferedBytes } }
 
     // MARK: - From the network
@@ -105,7 +105,7 @@ final class IncomingBytes: Sendable {
     /// Whether the answer has ended or is no longer wanted.
     var isOver: Bool { state.withLock { $0.end != nil } }
 
-    /// Whether to hold up the connection.
+    /// Whether the connection is to be suspended.
     var isHeldUp: Bool { state.withLock(\.isHeldUp) }
 
     func receive(_ head: Head) {
@@ -132,7 +132,7 @@ final class IncomingBytes: Sendable {
             state.bufferedBytes += bytes.count
             if !state.isHeldUp, state.bufferedBytes > request.bufferBytes {
                 state.isHeldUp = true
-                // The lock is held here because the reader's `goOn` must not overtake this call.
+                // The lock is held here, because the reader's `goOn` must not overtake this call.
                 load.holdUp()
             }
             return nil
@@ -141,7 +141,7 @@ final class IncomingBytes: Sendable {
         request.progress()
     }
 
-    /// The answer is complete.
+    /// Ends the request successfully: the answer is complete.
     func finish() {
         end(.success(()))
     }
@@ -189,7 +189,7 @@ final class IncomingBytes: Sendable {
         return try result.get()
     }
 
-    /// The next bytes; nil at the end of the answer.
+    /// Waits for the next bytes; returns nil at the end of the answer.
     func next() async throws(TransportFailure) -> [UInt8]? {
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { (reader: CheckedContinuation<ChunkResult, Never>) in
@@ -225,7 +225,7 @@ final class IncomingBytes: Sendable {
         }
     }
 
-    /// Ends the request: nobody reads on.
+    /// Ends the request, because nobody reads the rest.
     func abandon() {
         fail(TransportFailure(message: "The request was cancelled."))
     }

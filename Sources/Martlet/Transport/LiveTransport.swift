@@ -1,33 +1,34 @@
 public import MartletDevice
 
-/// A transport over which the server can tell of changes as they happen.
+/// A transport over which the server can report changes as they happen.
 ///
-/// A contract beside `Transport`'s: what comes after the cursor comes in order and in whole
-/// batches, and the connection may end at any time; the listener then asks anew from where it is.
-/// Where the server no longer has the entries after the cursor it says so (a batch that `isBehind`),
-/// and goes on with what comes then.
+/// Its contract, in addition to that of `Transport`: the batches after the cursor arrive in order
+/// and complete. The connection may end at any time; the listener then asks again from its new
+/// position. If the server no longer has the entries after the cursor, it says so (a batch that
+/// `isBehind`), and continues with later changes.
 public protocol LiveTransport: Transport {
-    /// Opens the stream of deltas and hands over what it brings, until the server ends it.
+    /// Opens the stream of deltas and hands over its events, until the server ends it.
     ///
     /// - Parameters:
-    ///   - cursor: Where to begin, and who listens.
-    ///   - receive: Takes one thing at a time: the next is read when it has returned, so a listener
-    ///     that takes its time holds the stream up, and what is kept for it is bounded.
-    /// - Throws: `TransportFailure`: with a status where the server refused, without one where the
-    ///   connection failed, was cut, went silent, brought more than could be taken in, or where the
-    ///   task was cancelled. `isInBatch` says that part of a batch had come: where that happens
-    ///   again and again, the listener fetches what the batch has otherwise.
+    ///   - cursor: The position to begin at, and the listening device.
+    ///   - receive: Takes one event at a time. The next one is read when it has returned, so a slow
+    ///     listener delays the stream, and the buffered bytes are bounded.
+    /// - Throws: `TransportFailure`: with a status if the server refused; without one if the
+    ///   connection failed, was cut or went silent, if an event was too large, or if the task was
+    ///   cancelled. `isInBatch` says that part of a batch had arrived. If this happens repeatedly,
+    ///   the listener fetches the batch's contents in another way.
     func deltas(
         _ cursor: DeltaCursor, receive: @escaping @Sendable (LiveEvent) async -> Void
     ) async throws(TransportFailure)
 }
 
-/// What a stream of deltas brings.
+/// An event of a stream of deltas.
 public enum LiveEvent: Hashable, Sendable {
-    /// The first byte is there, so nothing on the way holds the stream back. Comes once, first.
+    /// The first byte has arrived, so nothing on the network holds the stream back. This event
+    /// comes once, as the first.
     case opened
-    /// A sign of life that the server gave so long after it was asked. By these the device knows whether
-    /// something on the way holds back what comes.
+    /// A sign of life, with the time between the request and the server's sending it. From these
+    /// the device knows whether something on the network delays the stream.
     case sign(milliseconds: Int64)
     /// A batch, as JSON.
     case batch([UInt8])

@@ -1,29 +1,29 @@
 internal import Synchronization
 
-/// Estimates how many bytes the line carries in one piece.
+/// Estimates how many bytes the network carries in one piece.
 final class PieceSize: Sendable {
     /// The bytes of the first piece.
     static let first = 32 << 10
-    /// The bytes of the smallest piece, and those from which bodies go whole.
+    /// The bytes of the smallest piece, and the size from which bodies are sent whole.
     private static let (least, most) = (8 << 10, 1 << 20)
 
-    /// The bytes of a piece after a proxy first refused a body for its size; most proxies take
-    /// more.
+    /// The bytes of a piece after a proxy first refused a body because of its size; most proxies
+    /// take more.
     private static let firstTaken = 512 << 10
 
     private struct State {
         var size: Int?
-        /// The bytes of a piece that a proxy takes; nil if none refused one.
+        /// The bytes of a piece that a proxy takes; nil if no proxy refused one.
         var taken: Int?
         var areKnown = true
     }
 
     private let state = Mutex(State())
 
-    /// Whether pieces cannot be made any smaller.
+    /// Whether pieces are already as small as possible.
     var isLeast: Bool { state.withLock { ($0.size ?? .max) <= Self.least } }
 
-    /// The bytes of a piece; nil if the body goes whole.
+    /// The bytes of a piece; nil if the body is sent whole.
     var size: Int? { state.withLock { $0.areKnown ? $0.size : nil } }
 
     /// Notes that a request or a piece was not answered.
@@ -31,7 +31,7 @@ final class PieceSize: Sendable {
         state.withLock { $0.size = max(Self.least, $0.size.map { $0 / 2 } ?? Self.first) }
     }
 
-    /// Notes that a piece was answered. The next may be a little larger.
+    /// Notes that a piece was answered. The next one may be slightly larger.
     func worked() {
         state.withLock { state in
             guard let size = state.size else { return }
@@ -56,12 +56,12 @@ final class PieceSize: Sendable {
         }
     }
 
-    /// Has the next body go whole.
+    /// Makes the next body go whole.
     func goWhole() {
         state.withLock { ($0.size, $0.taken) = (nil, nil) }
     }
 
-    /// Notes that the server takes no pieces.
+    /// Notes that the server does not support pieces.
     func areUnknown() {
         state.withLock { $0.areKnown = false }
     }

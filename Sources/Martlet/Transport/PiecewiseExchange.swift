@@ -3,8 +3,8 @@ internal import Foundation
 internal import MartletModel
 internal import MartletProtocol
 
-/// Performs one exchange in pieces, in both directions. A piece that was cut is sent or requested
-/// again, so the exchange completes as long as one piece at a time gets through.
+/// Performs one exchange in pieces, in both directions. An interrupted piece is sent or requested
+/// again, so the exchange completes if one piece at a time gets through.
 struct PiecewiseExchange {
     private let request: StreamingRequest
     private let session: AuthorizedSession
@@ -15,9 +15,10 @@ struct PiecewiseExchange {
     private var came: [UInt8] = []
     private var fruitless = 0
 
-    /// The number of consecutive tries without progress after which the exchange fails, before the first piece
-    /// has got through and afterwards: the second takes about two minutes. Before, the device's own wait
-    /// serves a server that is away better, so an exchange fails as well if the smallest piece does.
+    /// The number of consecutive attempts without progress after which the exchange fails: `none`
+    /// before the first piece has got through, and `some` afterwards, which takes about two
+    /// minutes. If the server is unreachable, the device's own wait is better; so before the first
+    /// piece, the exchange also fails if the smallest piece does.
     private static let fruitlessTries = (none: 4, some: 48)
 
     init(_ request: StreamingRequest, session: AuthorizedSession, pieces: PieceSize) {
@@ -55,7 +56,7 @@ struct PiecewiseExchange {
                     message: "The line is too slow for this request; the client tries again.")
             default:
                 if whole.isRefusalOfSize, pieces.refused(piece.body?.count ?? 0) { continue }
-                // What another program says in between costs one piece, not the exchange.
+                // If another program answers, this costs one piece, not the exchange.
                 let isRepeated = fruitless > 0 && !hasBegun
                 guard !whole.isOfServer, !isRepeated, await mayTryAgain() else { return whole }
             }
@@ -65,8 +66,8 @@ struct PiecewiseExchange {
     /// Whether any piece has got through.
     private var hasBegun: Bool { sent > 0 || !came.isEmpty }
 
-    /// Waits before the next try.
-    /// - Returns: False if there were too many.
+    /// Waits before the next attempt.
+    /// - Returns: False if there were too many attempts.
     private mutating func mayTryAgain() async -> Bool {
         fruitless += 1
         let most = hasBegun ? Self.fruitlessTries.some : Self.fruitlessTries.none
@@ -129,7 +130,7 @@ struct PiecewiseExchange {
                 try await tryAgain(
                     TransportFailure(message: Problem.foreign(status: 206).detail))
             } catch {
-                // Something may take the header field away; then only a whole answer arrives.
+                // Something may remove the header field; then only a whole answer can arrive.
                 pieces.goWhole()
                 throw error
             }

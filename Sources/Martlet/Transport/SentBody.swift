@@ -2,7 +2,7 @@ internal import CompressionKit
 internal import MartletModel
 internal import MartletProtocol
 
-/// A request's body as it is sent.
+/// A request's body in the form in which it is sent.
 struct SentBody {
     let bytes: [UInt8]
     let isGzip: Bool

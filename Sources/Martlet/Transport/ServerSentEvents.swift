@@ -1,34 +1,34 @@
-/// Reads a stream of server-sent events, in whatever pieces it comes.
+/// Reads a stream of server-sent events, in pieces of any size.
 ///
-/// Follows the rules of the HTML standard (9.2.6): lines end with CR, LF or both, a leading byte
-/// order mark is passed over, a line that begins with a colon is a comment, an event ends with an
-/// empty line, and what the stream's end leaves unfinished is no event. Bytes are not decoded here;
-/// whoever reads the data checks them.
+/// It follows the rules of the HTML standard (9.2.6). Lines end with CR, LF or both. A leading byte
+/// order mark is skipped. A line that begins with a colon is a comment. An event ends with an empty
+/// line, and an unfinished event at the stream's end is dropped. Bytes are not decoded here; the
+/// reader of the data checks them.
 struct ServerSentEvents: Sendable {
     struct Event: Hashable, Sendable {
-        /// `message` where the stream names none.
+        /// The event's name; `message` if the stream gives none.
         var name: String
         /// The event's lines, with line feeds between them.
         var data: [UInt8]
-        /// The last identifier the stream has named, in this event or before; empty without any.
+        /// The last identifier in the stream, in this event or before; empty if there was none.
         var identifier: String
     }
 
-    /// An event would take more bytes than there may be. Nothing can be read after it.
+    /// The failure for an event that is larger than the limit. Nothing can be read after it.
     struct TooLarge: Error, Hashable, Sendable {
         let limit: Int
     }
 
-    /// Milliseconds to wait before connecting again, as the stream asks.
+    /// The milliseconds to wait before reconnecting, as the stream asks.
     private(set) var retry: Int64?
-    /// The identifier a connection that comes back names in `Last-Event-ID`.
+    /// The identifier that a new connection names in `Last-Event-ID`.
     private(set) var lastIdentifier = ""
 
-    /// The number that a comment was, the first since it was last asked for: when the server gave a sign of
-    /// life, in milliseconds.
+    /// Returns the first number that came as a comment since the last call, and forgets it; nil if
+    /// there was none. It is the time of the server's sign of life, in milliseconds.
     mutating func takeSign() -> Int64? { sign.take() }
 
-    /// Whether part of an event has come.
+    /// Whether part of an event has arrived.
     var isInEvent: Bool {
         (line.first ?? Self.colon) != Self.colon || hasData || !name.isEmpty || identifier != nil
     }
@@ -38,26 +38,29 @@ struct ServerSentEvents: Sendable {
     private var data: [UInt8] = []
     private var hasData = false
     private var name = ""
-    /// Named since the last event ended.
+    /// The identifier that was named since the last event ended.
     private var identifier: String?
-    /// A line feed that comes next belongs to the line before it.
+    /// Whether the last line ended with CR; a line feed that comes next belongs to it.
     private var endedWithReturn = false
     private var isFirstLine = true
     private var sign: Int64?
 
-    /// - Parameter limit: Bytes of one event and of one line.
+    /// Creates a reader.
+    /// - Parameter limit: The maximum bytes of one event and of one line.
     init(limit: Int) {
         self.limit = limit
     }
 
-    /// Takes the next bytes of the stream.
+    /// Reads the next bytes of the stream.
     /// - Returns: The events that they complete.
+    /// - Throws: `TooLarge` if an event or a line exceeds the limit.
     mutating func read(_ bytes: some Sequence<UInt8>) throws(TooLarge) -> [Event] {
         try read([UInt8](bytes))
     }
 
-    /// Takes the next bytes of the stream.
+    /// Reads the next bytes of the stream.
     /// - Returns: The events that they complete.
+    /// - Throws: `TooLarge` if an event or a line exceeds the limit.
     mutating func read(_ bytes: [UInt8]) throws(TooLarge) -> [Event] {
         var events: [Event] = []
         var start = 0
@@ -84,13 +87,13 @@ struct ServerSentEvents: Sendable {
         return events
     }
 
-    /// Milliseconds; more is no sign of a stream's life.
+    /// The largest number, in milliseconds, that counts as a sign of life.
     private static let longestLife: Int64 = 1 << 53
     private static let lineFeed: UInt8 = 10
     private static let carriageReturn: UInt8 = 13
     private static let colon = UInt8(ascii: ":")
 
-    /// Takes the line that has ended; gives the event that an empty one ends.
+    /// Handles the line that has ended. Returns the event that an empty line ends.
     private mutating func endLine() -> Event? {
         defer { line.removeAll(keepingCapacity: true) }
         if isFirstLine {

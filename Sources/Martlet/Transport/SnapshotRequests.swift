@@ -2,13 +2,13 @@ internal import Foundation
 internal import MartletModel
 internal import MartletProtocol
 
-/// `GET /snapshot` and `GET /snapshot/HASH`.
+/// Performs `GET /snapshot` and `GET /snapshot/HASH`.
 struct SnapshotRequests: Sendable {
     /// The server's address.
     let server: URL
     let session: AuthorizedSession
 
-    /// Bytes of a file that may wait to be written.
+    /// The maximum bytes of a file that may wait to be written.
     private static let bufferBytes = 32 << 20
 
     func manifest() async throws(TransportFailure) -> SnapshotManifest? {
@@ -28,8 +28,9 @@ struct SnapshotRequests: Sendable {
         }
     }
 
-    /// - Parameter tag: The entity tag of the earlier bytes, if they have one. The address contains
-    ///   the hash of the file, so bytes without a tag can be continued too.
+    /// Begins to fetch the gzip encoding of a part.
+    /// - Parameter tag: The entity tag of the earlier bytes; nil if they have none. The address
+    ///   contains the hash of the file, so bytes without a tag can be continued too.
     func open(
         _ part: SnapshotManifest.Part, from offset: Int64, tag: String?
     ) async throws(TransportFailure) -> SnapshotBytes {
@@ -59,7 +60,7 @@ struct SnapshotRequests: Sendable {
         }
     }
 
-    /// Returns the failure for a page in place of the file, or for another piece of it than was
+    /// Returns the failure for a page in place of the file, or for another range than was
     /// requested.
     private static func foreign(_ status: Int) -> TransportFailure {
         TransportFailure(message: Problem.foreign(status: status).detail)

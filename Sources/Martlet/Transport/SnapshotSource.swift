@@ -1,32 +1,32 @@
 internal import MartletModel
 public import MartletProtocol
 
-/// Where a device gets snapshots from.
+/// A source of snapshots for a device.
 public protocol SnapshotSource: Sendable {
-    /// What the newest snapshot consists of; nil where there is none.
-    /// - Throws: `TransportFailure` when no whole answer came, or one that refuses.
+    /// Returns the manifest of the newest snapshot; nil if there is none.
+    /// - Throws: `TransportFailure` if no complete answer arrived, or the server refused.
     func manifest() async throws(TransportFailure) -> SnapshotManifest?
 
-    /// Begins to fetch the gzip form of a part.
+    /// Begins to fetch the gzip encoding of a part.
     /// - Parameters:
-    ///   - part: What is to be fetched.
+    ///   - part: The part to fetch.
     ///   - offset: The first byte wanted.
     ///   - tag: The entity tag of the earlier bytes, so that bytes of two files are not mixed; nil
     ///     if they had none.
-    /// - Returns: The bytes from there on, or from the beginning.
-    /// - Throws: `TransportFailure`, with the problem `noSnapshotFile` where the file is gone.
+    /// - Returns: The bytes from the offset, or from the beginning.
+    /// - Throws: `TransportFailure`, with the problem `noSnapshotFile` if the file is gone.
     func open(
         _ part: SnapshotManifest.Part, from offset: Int64, tag: String?
     ) async throws(TransportFailure) -> SnapshotBytes
 }
 
-/// A part's bytes as they come.
+/// The bytes of a part, as they arrive.
 public struct SnapshotBytes: Sendable {
-    /// Where in the file the first of them stands.
+    /// The position of the first byte in the file.
     public var offset: Int64
-    /// The entity tag of the file's bytes, if the server gives one.
+    /// The entity tag of the file's bytes; nil if the server gives none.
     public var tag: String?
-    /// The next bytes; nil at the end.
+    /// Returns the next bytes; nil at the end.
     public var next: @Sendable () async throws(TransportFailure) -> [UInt8]?
 
     public init(

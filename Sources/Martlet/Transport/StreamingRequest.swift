@@ -4,37 +4,37 @@ internal import Foundation
 struct StreamingRequest: Sendable {
     var method = "GET"
     var url: URL
-    /// Header fields; Accept-Encoding is `identity` unless `inflates`.
+    /// The header fields. Accept-Encoding is `identity` unless `inflates`.
     var headers: [String: String] = [:]
     var body: [UInt8]?
-    /// Whether the server may compress the answer; it is inflated as it arrives.
+    /// Whether the server may compress the answer, which is then inflated as it arrives.
     var inflates = false
-    /// The request ends after this long without a byte in either direction, or at most half as long
-    /// again.
+    /// The time without a byte in either direction after which the request ends; it may take up to
+    /// half as long again.
     var silence = Duration.seconds(40)
     /// The same limit while the whole request has been sent and no byte of the answer has arrived,
-    /// because the server is at work; nil for `silence`.
+    /// because the server is at work. If nil, `silence` applies.
     var silenceBeforeHead: Duration?
-    /// If more unread bytes than this are buffered, the connection is held up until half of them
-    /// are taken.
+    /// The limit of unread bytes. If more are buffered, the connection is suspended until half of
+    /// them are taken.
     var bufferBytes = 4 << 20
     /// Called whenever bytes have been sent or received.
     var progress: @Sendable () -> Void = {}
 }
 
-/// The head of an answer, and its body as it comes.
+/// The head of an answer, and its body as it arrives.
 struct StreamingAnswer: Sendable {
     let status: Int
-    /// Field names in lower case.
+    /// The header fields; their names are in lower case.
     let headers: [String: String]
-    /// The body, to be read once. Letting go of it ends the request.
+    /// The body, which can be read once. The request ends when the last reference to it is gone.
     let chunks: ByteChunks
-    /// Whether another program gave the answer, as its head shows. Nothing of its body is believed.
+    /// Whether another program gave the answer, as its head shows. Its body is ignored.
     var isOfStranger = false
 
-    /// Reads the body to its end. The body of a foreign answer counts as empty.
-    /// - Parameter limit: The most bytes of the body; a longer one is given up.
-    /// - Throws: `TransportFailure` if the body does not end, or is longer.
+    /// Reads the body to its end. The body counts as empty if another program gave the answer.
+    /// - Parameter limit: The maximum bytes of the body.
+    /// - Throws: `TransportFailure` if the body does not end, or is longer than `limit`.
     func whole(limit: Int) async throws(TransportFailure) -> [UInt8] {
         var body: [UInt8] = []
         guard !isOfStranger else { return body }
@@ -48,11 +48,11 @@ struct StreamingAnswer: Sendable {
         return body
     }
 
-    /// The seconds to wait, if the answer's head names them.
+    /// The seconds to wait before a retry; nil if the answer's head does not say.
     var retryAfter: Int64? { headers["retry-after"].flatMap { Int64($0) } }
 }
 
-/// The bytes of an answer in the pieces they came in; for one reader.
+/// The bytes of an answer, in the pieces in which they arrived; for one reader.
 struct ByteChunks: AsyncSequence, Sendable {
     let incoming: IncomingBytes
     private let hold: Hold
@@ -82,7 +82,8 @@ struct ByteChunks: AsyncSequence, Sendable {
     struct Iterator: AsyncIteratorProtocol {
         let chunks: ByteChunks
 
-        /// - Throws: `TransportFailure` when the connection was cut, went silent or was cancelled.
+        /// Waits for the next bytes; returns nil at the end.
+        /// - Throws: `TransportFailure` if the connection was cut, went silent or was cancelled.
         mutating func next() async throws(TransportFailure) -> [UInt8]? {
             try await next(isolation: nil)
         }

@@ -1,12 +1,12 @@
 internal import Foundation
 internal import Synchronization
 
-/// Performs requests and reads their answers as they arrive, or whole. It follows no redirect.
+/// Performs requests, and reads their answers as they arrive, or whole. It follows no redirect.
 ///
-/// A redirect would send token and edits on to another address, possibly in the clear. They are for
-/// the one address that the app gave.
+/// A redirect would send the token and the edits to another address, possibly unencrypted. They are
+/// only for the address that the app gave.
 final class StreamingSession: Sendable {
-    /// libcurl on Linux (decision 0160), URLSession elsewhere.
+    /// The loader: libcurl on Linux (decision 0160), URLSession on other platforms.
     let loader = Loader()
     private let underWay = UnderWay()
     private let sleep: @Sendable (Duration) async throws -> Void
@@ -15,7 +15,8 @@ final class StreamingSession: Sendable {
         let count = Mutex(0)
     }
 
-    /// - Parameter sleep: Waits; a test gives its own.
+    /// Creates a session.
+    /// - Parameter sleep: Waits for a duration; a test can replace it.
     init(
         sleep: @escaping @Sendable (Duration) async throws -> Void = {
             try await Task.sleep(for: $0)
@@ -24,11 +25,11 @@ final class StreamingSession: Sendable {
         self.sleep = sleep
     }
 
-    /// Requests under way.
+    /// The number of running requests.
     var count: Int { underWay.count.withLock(\.self) }
 
-    /// Sends a request and waits for the head of its answer, whatever its status.
-    /// - Throws: `TransportFailure` where none comes.
+    /// Sends a request and waits for the head of its answer, whatever its status is.
+    /// - Throws: `TransportFailure` if no head arrives.
     func start(_ request: StreamingRequest) async throws(TransportFailure) -> StreamingAnswer {
         var request = request
         if !request.inflates { request.headers["Accept-Encoding"] = "identity" }

@@ -1,28 +1,29 @@
 internal import Foundation
 
-/// Gives the token that requests go out with: asked before the first one where none is known, and
-/// again when the server refuses the one in use.
+/// Returns the token for requests. It is called before the first request if no token is known, and
+/// again when the server refuses the current one.
 ///
-/// - Parameter refused: The token the server has refused; nil where there was none yet.
-/// - Returns: The token to go on with. Nil, or the refused one again: there is no better one now, a
-///   person has to sign in.
-/// - Throws: What keeps it from saying; the request then counts as failed on the way, and is tried
-///   again later.
+/// - Parameter refused: The token that the server has refused; nil if there was none yet.
+/// - Returns: The token to continue with. Nil, or the refused one again, means that there is no
+///   better one now, and a person must sign in.
+/// - Throws: The reason why it cannot answer. The request then counts as failed on the way, and is
+///   repeated later.
 public typealias TokenProvider = @Sendable (_ refused: String?) async throws -> String?
 
 /// A transport whose token can be changed while it is in use.
 public protocol TokenTransport: Transport {
-    /// Requests go out with this token from now on, nil: with none.
+    /// Sets the token that requests use from now on; with nil they use none.
     func setToken(_ token: String?) async
 }
 
-/// The token in use, and where the next one comes from.
+/// The current token, and the source of the next one.
 actor TokenKeeper {
     private var current: String?
     private let provider: TokenProvider?
-    /// The provider is asked once, however many requests were refused meanwhile.
+    /// The running call of the provider; it is called once for all requests refused meanwhile.
     private var renewal: Task<Result<String?, TransportFailure>, Never>?
-    /// Counts the tokens set from outside, which count more than what a provider says late.
+    /// The number of tokens set by the app, which take precedence over a late answer of the
+    /// provider.
     private var generation = 0
 
     init(_ token: String?, provider: TokenProvider?) {
@@ -35,13 +36,13 @@ actor TokenKeeper {
         current = token
     }
 
-    /// The token in use; asks for one where there is none.
+    /// Returns the current token; asks the provider if there is none.
     func token() async throws(TransportFailure) -> String? {
         if current == nil, provider != nil { return try await renewed(after: nil) }
         return current
     }
 
-    /// What to use in place of a refused token; nil where there is nothing better.
+    /// Returns the token to use in place of a refused one; nil if there is no better one.
     func replacement(for refused: String?) async throws(TransportFailure) -> String? {
         if current == refused, provider != nil { _ = try await renewed(after: refused) }
         return current == refused ? nil : current

@@ -3,17 +3,19 @@ public import MartletProtocol
 
 /// Carries one exchange to the server and back.
 ///
-/// A contract: an answer of any status is an answer; a failure means that it is unknown whether
-/// the server got the request. The same body may be carried again after a failure.
+/// Its contract: an answer of any status is an answer. A failure means that it is unknown whether
+/// the server received the request. The same body may be carried again after a failure.
 public protocol Transport: Sendable {
+    /// Performs an exchange.
     /// - Parameter body: The request as JSON, uncompressed.
-    /// - Throws: `TransportFailure` when no whole answer came; `CancellationError` is not thrown,
-    ///   a cancelled exchange fails.
+    /// - Throws: `TransportFailure` if no complete answer arrived. A cancelled exchange throws it
+    ///   too, not `CancellationError`.
     func exchange(_ body: [UInt8]) async throws(TransportFailure) -> TransportAnswer
 
-    /// Performs the same exchange and reports every byte sent or received. A device gives up an
-    /// exchange that is silent for two minutes (`DeviceNode.Options.exchangeTimeout`), however long
-    /// it lasts. A transport that reports nothing counts as silent.
+    /// Performs the same exchange, and reports whenever bytes were sent or received. A device gives
+    /// up an exchange that is silent for two minutes (`DeviceNode.Options.exchangeTimeout`),
+    /// however long it lasts in total. A transport that reports nothing counts as silent.
+    /// - Throws: `TransportFailure`, as `exchange(_:)`.
     func exchange(
         _ body: [UInt8], progress: @escaping @Sendable () -> Void
     ) async throws(TransportFailure) -> TransportAnswer
@@ -21,6 +23,7 @@ public protocol Transport: Sendable {
 
 extension Transport {
     /// Performs the exchange without reporting its bytes.
+    /// - Throws: `TransportFailure`, as `exchange(_:)`.
     public func exchange(
         _ body: [UInt8], progress: @escaping @Sendable () -> Void
     ) async throws(TransportFailure) -> TransportAnswer {
@@ -28,12 +31,12 @@ extension Transport {
     }
 }
 
-/// What the server answered.
+/// The server's answer to an exchange.
 public struct TransportAnswer: Sendable {
     public var status: Int
-    /// Inflated.
+    /// The body, inflated.
     public var body: [UInt8]
-    /// Seconds from a Retry-After header.
+    /// The seconds from a Retry-After header; nil if there is none.
     public var retryAfter: Int64?
 
     public init(status: Int, body: [UInt8], retryAfter: Int64? = nil) {
@@ -43,17 +46,17 @@ public struct TransportAnswer: Sendable {
     }
 }
 
-/// Why no whole answer came.
+/// The reason why no complete answer arrived.
 public struct TransportFailure: Error, Hashable, Sendable {
     public let message: String
-    /// HTTP status, where the server answered and refused.
+    /// The HTTP status; nil if the server did not answer with a refusal.
     public let status: Int?
-    /// What the server said, where it said it in the form of the wire.
+    /// The server's problem; nil if it did not send one in the format of the wire.
     public let problem: Problem?
-    /// Seconds to wait, where the server asks for it.
+    /// The seconds to wait, if the server asks for it.
     public let retryAfter: Int64?
-    /// Whether a live connection ended when part of a batch had come: it was cut there, or the
-    /// batch is larger than what is taken in.
+    /// Whether a live connection ended after part of a batch: it was cut there, or the batch is
+    /// larger than the limit.
     public var isInBatch = false
     /// Whether the other end failed to prove by its certificate that it is the server.
     public let isUntrusted: Bool
@@ -69,7 +72,7 @@ public struct TransportFailure: Error, Hashable, Sendable {
         self.retryAfter = retryAfter
     }
 
-    /// The same, of a live connection.
+    /// Returns the same failure for a live connection.
     func ended(inBatch isInBatch: Bool) -> TransportFailure {
         var failure = self
         failure.isInBatch = isInBatch

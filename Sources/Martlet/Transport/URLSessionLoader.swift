@@ -4,10 +4,10 @@
 
     /// Performs requests with URLSession.
     ///
-    /// URLSession keeps its delegate until it is invalidated. Therefore the delegate is a class of
-    /// its own, and the end of this object invalidates the session.
+    /// URLSession keeps its delegate until it is invalidated. Therefore the delegate is a separate
+    /// class, and the end of this object invalidates the session.
     final class Loader: Sendable {
-        /// Also opens WebSockets.
+        /// The session, which also opens WebSockets.
         let session: URLSession
         private let requests = Requests()
 
@@ -15,10 +15,10 @@
             let configuration = URLSessionConfiguration.ephemeral
             configuration.urlCache = nil
             configuration.httpCookieStorage = nil
-            // A stream holds its connection for as long as it lives, so exchanges need connections
-            // of their own.
+            // A stream occupies its connection for as long as it lives, so exchanges need other
+            // connections.
             configuration.httpMaximumConnectionsPerHost = 1_024
-            // The reader watches for silence; URLSession would also count a slow reader as silent.
+            // The reader watches for silence; URLSession would count a slow reader as silent too.
             configuration.timeoutIntervalForRequest = 86_400
             session = URLSession(
                 configuration: configuration, delegate: requests, delegateQueue: nil)
@@ -34,7 +34,7 @@
             outgoing.cachePolicy = .reloadIgnoringLocalCacheData
             outgoing.httpBody = request.body.map { Data($0) }
             if request.inflates {
-                // URLSession inflates an answer in this form.
+                // URLSession inflates an answer with this encoding.
                 outgoing.setValue("gzip", forHTTPHeaderField: "Accept-Encoding")
             }
             for (name, value) in request.headers {
@@ -66,11 +66,11 @@
             task.resume()
         }
 
-        /// Does nothing, because URLSession reports the bytes on its own.
+        /// Does nothing, because URLSession reports the bytes automatically.
         func look() {}
     }
 
-    /// Passes the events of URLSession to the requests they belong to.
+    /// Passes the events of URLSession to the requests that they belong to.
     private final class Requests: NSObject, URLSessionDataDelegate {
         let incoming = Mutex<[Int: IncomingBytes]>([:])
 
@@ -105,7 +105,7 @@
         }
 
         /// Judges certificates as the system does, and gives no password: the answer that asks for
-        /// one counts.
+        /// one is the result.
         func urlSession(
             _ session: URLSession, task: URLSessionTask,
             didReceive challenge: URLAuthenticationChallenge,

@@ -4,21 +4,21 @@ internal import MartletModel
 public import MartletProtocol
 internal import Synchronization
 
-/// Exchanges over HTTP, with libcurl on Linux and with Foundation's URLSession elsewhere. It
-/// compresses bodies in both directions.
+/// Exchanges over HTTP, with libcurl on Linux and with Foundation's URLSession on other platforms.
+/// It compresses bodies in both directions.
 public struct URLSessionTransport: LiveTransport, SnapshotSource, TokenTransport {
     private let server: URL
     private let tokens: TokenKeeper
     private let session: AuthorizedSession
     private let pieces = PieceSize()
 
+    /// Creates a transport. It opens no connection yet.
     /// - Parameters:
     ///   - server: The server's address, such as `https://sync.example.org`.
-    ///   - token: The bearer token; nil where the server asks for none, or the provider is to be
-    ///     asked.
-    ///   - provider: Gives the next token where the server refuses one. What was refused is sent
+    ///   - token: The bearer token; nil if the server requires none, or if the provider gives it.
+    ///   - provider: Returns the next token if the server refuses one. The refused request is sent
     ///     once more with it.
-    /// - Throws: `SyncError` `.rejected` for plain http to anything but this machine.
+    /// - Throws: `SyncError` `.address` if the address is neither https, nor http to this machine.
     public init(
         server: URL, token: String?, provider: TokenProvider? = nil
     ) throws(SyncError) {
@@ -40,26 +40,29 @@ public struct URLSessionTransport: LiveTransport, SnapshotSource, TokenTransport
         SnapshotRequests(server: server, session: session)
     }
 
-    /// Requests go out with this token from now on; one that is refused meanwhile is sent once more
-    /// with it.
+    /// Sets the token that requests use from now on. A request that is refused meanwhile is sent
+    /// once more with it.
     public func setToken(_ token: String?) async {
         await tokens.set(token)
     }
 
-    /// Asks `/snapshot`.
+    /// Fetches the newest manifest from `/snapshot`.
+    /// - Throws: `TransportFailure` if no complete answer arrived, or the server refused.
     public func manifest() async throws(TransportFailure) -> SnapshotManifest? {
         try await snapshots.manifest()
     }
 
-    /// Asks for a file below `/snapshot/`.
+    /// Begins to fetch a file below `/snapshot/`.
+    /// - Throws: `TransportFailure`, with the problem `noSnapshotFile` if the file is gone.
     public func open(
         _ part: SnapshotManifest.Part, from offset: Int64, tag: String?
     ) async throws(TransportFailure) -> SnapshotBytes {
         try await snapshots.open(part, from: offset, tag: tag)
     }
 
-    /// Listens to `/deltas`: over a WebSocket where URLSession has them and nothing on the way is
-    /// against it, else as server-sent events.
+    /// Listens to `/deltas`: over a WebSocket if URLSession supports them and nothing on the
+    /// network blocks them, otherwise as server-sent events.
+    /// - Throws: `TransportFailure`; see `LiveTransport`.
     public func deltas(
         _ cursor: DeltaCursor, receive: @escaping @Sendable (LiveEvent) async -> Void
     ) async throws(TransportFailure) {
@@ -71,12 +74,13 @@ public struct URLSessionTransport: LiveTransport, SnapshotSource, TokenTransport
         try await DeltaEvents(server: server, session: session).listen(cursor, receive: receive)
     }
 
-    /// The DDL of the server's tables, from `GET /schema`.
+    /// Returns the DDL of the server's tables, from `GET /schema`.
+    /// - Throws: `SyncError` if no complete answer arrived, or the server refused.
     public func schema() async throws(SyncError) -> String {
         try await serverTables().ddl
     }
 
-    /// The server's tables, and whose they are.
+    /// Returns the server's tables, and the identity of their data set.
     func serverTables() async throws(SyncError) -> ServerTables {
         do throws(TransportFailure) {
             var request = StreamingRequest(url: server.appendingPathComponent("schema"))
@@ -96,12 +100,14 @@ public struct URLSessionTransport: LiveTransport, SnapshotSource, TokenTransport
     }
 
     /// Posts the body to `/sync` and waits for the whole answer.
+    /// - Throws: `TransportFailure` if no complete answer arrived.
     public func exchange(_ body: [UInt8]) async throws(TransportFailure) -> TransportAnswer {
         try await exchange(body, progress: {})
     }
 
     /// Posts the body to `/sync` and waits for the whole answer as long as bytes are sent or
     /// received.
+    /// - Throws: `TransportFailure` if no complete answer arrived.
     public func exchange(
         _ body: [UInt8], progress: @escaping @Sendable () -> Void
     ) async throws(TransportFailure) -> TransportAnswer {
@@ -128,8 +134,8 @@ public struct URLSessionTransport: LiveTransport, SnapshotSource, TokenTransport
                 }
             } catch {
                 pieces.failed()
-                // A line that is cut within a long body, or within an answer, may carry pieces of it, and the
-                // next exchange may be another process's.
+                // If the network cut a long body, or an answer, it may still carry pieces of it.
+                // Another process may make the next exchange, so the pieces are tried now.
                 let isCutUp = hasMoved.withLock(\.self) && sent.bytes.count > PieceSize.first
                 guard isCutUp || isAnswered, !Task.isCancelled else { throw error }
             }
@@ -139,7 +145,8 @@ public struct URLSessionTransport: LiveTransport, SnapshotSource, TokenTransport
         return try await exchange.run()
     }
 
-    /// - Parameter isAnswered: Set when the head of an answer has come that is no refusal.
+    /// Sends a request and reads the whole answer.
+    /// - Parameter isAnswered: Set when the head of an answer with status 200 has arrived.
     private func answer(
         to request: StreamingRequest, _ isAnswered: inout Bool
     ) async throws(TransportFailure) -> TransportAnswer {
