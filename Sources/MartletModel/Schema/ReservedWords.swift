@@ -1,6 +1,6 @@
-/// Names a table or an attribute cannot have, because the wire uses them.
+/// The names that tables and attributes cannot have, because the wire uses them.
 public enum ReservedWords {
-    /// Members of a change set: no entity type may be called one of these.
+    /// Members of a change set; no entity type may have one of these names.
     public static let types: Set<String> = [
         "types", "identifier", "sequence", "seen", "dependencyIdentifier", "timestamp",
         "revision", "conflict", "reason", "message", "retryAfter", "clientId", "protocol",

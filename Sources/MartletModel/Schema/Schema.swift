@@ -1,12 +1,12 @@
-/// What a data set consists of: its entity types, in the order of their tables.
+/// The structure of a data set: its entity types, in the order of their tables.
 public struct Schema: Hashable, Sendable {
     public let types: [EntityType]
-    /// A hash of everything here that both sides must agree on; hexadecimal.
+    /// A hash, in hexadecimal, of everything in the schema that both sides must agree on.
     public let fingerprint: String
     private let positions: [String: Int]
 
-    /// If two types have equal names, the first is found by its name. The readers of schemas refuse
-    /// such types.
+    /// Creates a schema. If two types have equal names, a look-up by name finds the first. The
+    /// readers of schemas refuse such types.
     public init(types: [EntityType]) {
         self.types = types
         positions = Dictionary(
@@ -14,18 +14,19 @@ public struct Schema: Hashable, Sendable {
         fingerprint = SchemaFingerprint.of(types)
     }
 
-    /// The type of a name; nil where there is none.
+    /// Returns the type with a name; nil if there is none.
     public subscript(name: String) -> EntityType? {
         positions[name].map { types[$0] }
     }
 
-    /// The position of a type in `types`.
+    /// Returns the position of a type in `types`; nil if there is no type of that name.
     public func index(of name: String) -> Int? {
         positions[name]
     }
 
-    /// The references of all types that point at `target`, with the type that holds each and its
-    /// position.
+    /// Returns the references of all types to `target`, each with the type that holds it and that
+    /// type's position.
+    /// - Complexity: O(*n*), *n* references of all types.
     public func references(
         to target: String
     ) -> [(position: Int, type: EntityType, reference: Reference)] {
@@ -35,16 +36,16 @@ public struct Schema: Hashable, Sendable {
     }
 }
 
-/// One kind of record: a table.
+/// A type of records: a table.
 public struct EntityType: Hashable, Sendable {
     public let name: String
     /// The name of the key column.
     public let key: String
     public let keyKind: KeyKind
-    /// All columns but the key, in the table's order.
+    /// All columns except the key, in the table's order.
     public let attributes: [Attribute]
     public let references: [Reference]
-    /// Column lists of UNIQUE constraints and indexes, the key's own left out.
+    /// The column lists of UNIQUE constraints and indexes, except the key's own.
     public let uniques: [[String]]
     /// Whether a constraint of the table's declaration has a conflict clause (ON CONFLICT) other
     /// than the default, which fails the statement.
@@ -66,7 +67,7 @@ public struct EntityType: Hashable, Sendable {
             attributes.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { first, _ in first })
     }
 
-    /// The attribute of a name; nil where there is none, and for the key.
+    /// Returns the attribute with a name; nil if there is none, and for the key.
     public subscript(attribute name: String) -> Attribute? {
         positions[name].map { attributes[$0] }
     }
@@ -75,27 +76,29 @@ public struct EntityType: Hashable, Sendable {
         positions[name]
     }
 
-    /// The reference a column holds; nil where the column holds none.
+    /// Returns the reference that a column holds; nil if it holds none.
+    /// - Complexity: O(*n*), *n* references of the type.
     public func reference(of attribute: String) -> Reference? {
         references.first { $0.attribute == attribute }
     }
 
-    /// What the keys of a type are: numbers from the data set's counter, or texts such as UUIDs.
+    /// The kind of a type's keys: numbers from the data set's counter, or texts such as UUIDs.
     public enum KeyKind: String, Hashable, Sendable {
         case integer
         case text
     }
 }
 
-/// One column that is not the key.
+/// A column that is not the key.
 public struct Attribute: Hashable, Sendable {
     public let name: String
     public let kind: AttributeKind
     public let isRequired: Bool
     public let hasDefault: Bool
-    /// Computed by the database; never written.
+    /// Whether the database computes the value; it is never written.
     public let isGenerated: Bool
-    /// Whether a numeric is stored with all its digits; else one of many digits would be rounded.
+    /// Whether a numeric is stored with all its digits; if not, one with many digits would be
+    /// rounded.
     public let keepsDigits: Bool
 
     public init(
@@ -111,25 +114,25 @@ public struct Attribute: Hashable, Sendable {
     }
 }
 
-/// What values a column takes, and how they stand on the wire.
+/// The values that a column takes, and their form on the wire.
 public enum AttributeKind: String, Hashable, Sendable {
-    /// JSON integer, 64 bits.
+    /// A JSON integer of 64 bits.
     case integer
-    /// JSON number; stored as a double.
+    /// A JSON number, stored as a double.
     case real
-    /// JSON string, stored exactly.
+    /// A JSON string, stored exactly.
     case text
-    /// JSON string in base64.
+    /// A JSON string in base64.
     case blob
-    /// JSON true or false; stored as 1 or 0.
+    /// JSON true or false, stored as 1 or 0.
     case boolean
-    /// JSON string of a decimal number.
+    /// A JSON string with a decimal number.
     case numeric
-    /// A column of no declared or of a date type: integer, real or text, as it was written.
+    /// A column of no declared type or of a date type: integer, real or text, as it was written.
     case any
 }
 
-/// A declared foreign key of one column onto another type's key.
+/// A declared foreign key of one column to another type's key.
 public struct Reference: Hashable, Sendable {
     public let attribute: String
     /// The type whose key the column holds.

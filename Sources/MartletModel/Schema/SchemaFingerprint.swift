@@ -1,6 +1,6 @@
-/// The hash of a schema: FNV-1a, 64 bits (Fowler, Noll, Vo), over a plain listing.
+/// Computes the hash of a schema: FNV-1a, 64 bits (Fowler, Noll, Vo), over a plain listing.
 ///
-/// It tells two schemas apart by accident, not by attack; nothing secret hangs on it.
+/// It detects accidental differences, not attacks; no secret depends on it.
 enum SchemaFingerprint {
     static func of(_ types: [EntityType]) -> String {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325

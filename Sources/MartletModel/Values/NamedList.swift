@@ -1,11 +1,11 @@
-/// Values by name, in order: parallel lists of names and values.
+/// Named values in order, as parallel lists of names and values.
 ///
-/// The lists of one type of records, or of one query's rows, usually share their names: these are one shared
-/// array, and only the values are per list.
+/// The lists of one type of records, or of one query's rows, usually share one array of names; only
+/// the values are stored for each list.
 public struct NamedList<Element: Hashable & Sendable>: Hashable, Sendable {
-    /// Names, in the order of the values.
+    /// The names, in the order of the values.
     public private(set) var names: [String]
-    /// Values, one for each name.
+    /// The values, one for each name.
     public private(set) var values: [Element]
 
     public init() {
@@ -13,6 +13,7 @@ public struct NamedList<Element: Hashable & Sendable>: Hashable, Sendable {
         values = []
     }
 
+    /// Creates a list from names and values.
     /// - Precondition: `names` and `values` have the same count.
     public init(names: [String], values: [Element]) {
         precondition(names.count == values.count, "one value for each name")
@@ -23,8 +24,8 @@ public struct NamedList<Element: Hashable & Sendable>: Hashable, Sendable {
     public var count: Int { names.count }
     public var isEmpty: Bool { names.isEmpty }
 
-    /// The first value of `name`; nil if there is none (which is not the same as null).
-    /// Setting nil removes the name; setting a value replaces it or appends it.
+    /// The first value of `name`; nil if there is none (which is not the same as null). Setting nil
+    /// removes the name; setting a value replaces the old one or appends it.
     /// - Complexity: O(*n*), *n* names.
     public subscript(name: String) -> Element? {
         get {
@@ -53,6 +54,7 @@ public struct NamedList<Element: Hashable & Sendable>: Hashable, Sendable {
 }
 
 extension NamedList: ExpressibleByDictionaryLiteral {
+    /// Creates a list from the pairs of a literal.
     /// - Precondition: No name occurs twice.
     public init(dictionaryLiteral elements: (String, Element)...) {
         self.init(names: elements.map(\.0), values: elements.map(\.1))
@@ -60,5 +62,5 @@ extension NamedList: ExpressibleByDictionaryLiteral {
     }
 }
 
-/// The attributes of one record as they travel. A name occurs once.
+/// The attributes of one record on the wire. A name occurs once.
 public typealias Attributes = NamedList<Value>

@@ -1,23 +1,24 @@
-/// What two parties compare of a range of records: how many there are, and the sum of their
-/// hashes.
+/// A summary of a range of records, by which two parties compare them: their number, and the sum of
+/// their hashes.
 ///
-/// The sum wraps at 64 bits. It depends on no order, and what one record contributes can be taken
-/// out again.
+/// The sum wraps at 64 bits. It does not depend on the order, and the contribution of a record can
+/// be subtracted again.
 public struct RangeHash: Hashable, Sendable {
     /// The number of rows.
     public private(set) var count: Int64
-    /// The sum of what the records contribute.
+    /// The sum of the records' contributions.
     public private(set) var sum: UInt64
 
-    /// No records.
+    /// Creates the summary of no records.
     public init() {
         count = 0
         sum = 0
     }
 
+    /// Creates a summary from its parts.
     /// - Parameters:
     ///   - count: The number of rows.
-    ///   - sum: The sum of what the records contribute.
+    ///   - sum: The sum of the records' contributions.
     public init(count: Int64, sum: UInt64) {
         self.count = count
         self.sum = sum
@@ -29,17 +30,17 @@ public struct RangeHash: Hashable, Sendable {
         sum &+= row
     }
 
-    /// Adds the hash of a record's revision, which stands beside its row's.
+    /// Adds the hash of a record's revision, which counts in addition to its row's hash.
     public mutating func add(mark: UInt64) {
         sum &+= mark
     }
 
-    /// Adds all records of another range.
+    /// Returns the summary of both ranges together.
     public static func + (left: RangeHash, right: RangeHash) -> RangeHash {
         RangeHash(count: left.count &+ right.count, sum: left.sum &+ right.sum)
     }
 
-    /// Takes the records of a part out.
+    /// Returns the summary without the records of the right range.
     public static func - (left: RangeHash, right: RangeHash) -> RangeHash {
         RangeHash(count: left.count &- right.count, sum: left.sum &- right.sum)
     }

@@ -1,4 +1,4 @@
-/// One record of a data set: the position of its type in the schema, and its id.
+/// The address of a record in a data set: the position of its type in the schema, and its id.
 public struct RecordAddress: Hashable, Sendable {
     public let type: Int
     public let id: RecordID

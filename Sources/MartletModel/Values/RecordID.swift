@@ -1,19 +1,19 @@
-/// The identity of a record within its type: an integer, or a text such as a UUID.
+/// The id of a record within its type: an integer, or a text such as a UUID.
 ///
-/// Negative integers are temporary: a device made them, and the server answers with the permanent
-/// one. Zero is never an identity. Texts are the same when their bytes are the same, as databases
-/// see it; Swift's own comparison would take differently composed accents for one text.
+/// Negative integers are temporary ids: a device makes them, and the server answers with the
+/// permanent one. Zero is never an id. Texts are equal if their bytes are, as in databases; Swift's
+/// own comparison would treat differently composed accents as equal.
 public enum RecordID: Hashable, Sendable {
     case integer(Int64)
     case text(String)
 
-    /// Whether a device made this id and the server has yet to replace it.
+    /// Whether this is a temporary id, which the server replaces.
     public var isTemporary: Bool {
         if case .integer(let number) = self { return number < 0 }
         return false
     }
 
-    /// The id as an attribute's value, for reference attributes.
+    /// The id as an attribute's value, for attributes that are references.
     public var value: Value {
         switch self {
         case .integer(let number): .integer(number)
@@ -21,7 +21,8 @@ public enum RecordID: Hashable, Sendable {
         }
     }
 
-    /// The id a reference attribute's value stands for; nil for a null or a value no id can be.
+    /// Creates the id from a reference attribute's value; nil if the value is null, or cannot be an
+    /// id.
     public init?(_ value: Value) {
         switch value {
         case .integer(let number): self = .integer(number)
@@ -42,7 +43,7 @@ extension RecordID {
 }
 
 extension RecordID: Comparable {
-    /// Integers by size, before all texts; texts by their UTF-8 bytes.
+    /// Orders integers by size and before all texts, and texts by their UTF-8 bytes.
     public static func < (left: RecordID, right: RecordID) -> Bool {
         switch (left, right) {
         case (.integer(let a), .integer(let b)): a < b
@@ -63,9 +64,9 @@ extension RecordID: CustomStringConvertible {
 }
 
 extension String {
-    /// Whether two texts have the same UTF-8 bytes.
+    /// Returns whether two texts have the same UTF-8 bytes.
     package func hasSameBytes(as other: String) -> Bool {
-        // Texts that differ even canonically differ in bytes; that comparison is quick.
+        // Texts that are not even canonically equal differ in bytes; that comparison is fast.
         self == other && utf8.elementsEqual(other.utf8)
     }
 }

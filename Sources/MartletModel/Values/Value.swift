@@ -1,9 +1,10 @@
-/// One attribute's value as it travels on the wire.
+/// The value of one attribute, as it is sent on the wire.
 ///
-/// Binary data travels as base64 text and exact decimals as text; the schema says which text is
+/// Binary data is sent as base64 text, and an exact decimal as text; the schema says which text is
 /// which. Integers are exact to 64 bits. NaN and infinities cannot be written.
 ///
-/// Texts are equal when their bytes are: an edit that only composes an accent differently is one.
+/// Texts are equal if their bytes are equal. So an edit that only composes an accent differently is
+/// an edit.
 public enum Value: Hashable, Sendable {
     case null
     case boolean(Bool)

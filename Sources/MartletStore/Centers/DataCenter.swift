@@ -1,10 +1,10 @@
-/// A business-facing object for one area of an app: it owns tables, orchestrates work across them,
-/// and hands out values.
+/// A business-facing object for one area of an app. It owns tables, coordinates work across them,
+/// and returns values.
 ///
-/// Tables do weak business logic, on one table each; a data center does the strong kind: what an
-/// operation of the app means, over as many tables as it takes, in one transaction. Views and
-/// controllers talk to data centers only. An app has one for each large area, held by those who
-/// need it, never one for everything.
+/// A table has business logic for itself only. A data center has the rest: the operations of the
+/// app, each over as many tables as it needs, in one transaction. Views and controllers talk only
+/// to data centers. An app has one for each large area, held by the objects that need it, and never
+/// one for everything.
 ///
 /// ```swift
 /// struct Roster: DataCenter {
@@ -15,19 +15,21 @@
 /// }
 /// ```
 public protocol DataCenter: Sendable {
-    /// Where the tables are.
+    /// The database with the tables.
     var database: any DatabaseAccess { get }
 }
 
 extension DataCenter {
-    /// Reads one moment's data, for the methods of the data center.
+    /// Runs `body` on the data of one moment, for the methods of the data center.
+    /// - Throws: The error of `body`; `StoreError`.
     public func reading<Result: Sendable>(
         _ body: @escaping @Sendable (ReadContext) throws -> Result
     ) async throws -> Result {
         try await database.read(body)
     }
 
-    /// Runs work over any number of tables as one save.
+    /// Runs work on any number of tables as one save.
+    /// - Throws: The error of `body`, and `StoreError`; nothing was written then.
     @discardableResult
     public func writing<Result: Sendable>(
         _ body: @escaping @Sendable (WriteContext) throws -> Result

@@ -1,12 +1,12 @@
 extension DatabaseAccess {
-    /// Observes what a query gives.
-    /// - Parameter fetch: Reads the value; run again whenever it may give another.
+    /// Observes the result of a query.
+    /// - Parameter fetch: Reads the value. It runs again whenever the result may have changed.
     public func observe<Value: Sendable>(
         _ fetch: @escaping @Sendable (ReadContext) throws -> Value
     ) -> DatabaseObservation<Value> {
         DatabaseObservation(database: self, fetch: fetch)
     }
 
-    /// What each commit changes, whoever made it.
+    /// The changes of each commit, by this app or by another program.
     public var changes: DatabaseChanges { DatabaseChanges(hub: _changes) }
 }

@@ -1,10 +1,11 @@
-/// What each commit changes, from the moment a loop begins.
+/// The changes of each commit, from the start of a loop.
 ///
-/// One element a commit; a consumer that is busy gets what happened meanwhile taken together as one.
+/// Each element has the changes of one commit. If the consumer is busy meanwhile, the next element
+/// combines the changes of several.
 public struct DatabaseChanges: AsyncSequence, Sendable {
-    /// What one commit, or several, changed.
+    /// The changes of one commit, or of several.
     public typealias Element = DatabaseChange
-    /// It does not fail.
+    /// The sequence does not fail.
     public typealias Failure = Never
 
     let hub: ChangeHub
@@ -13,12 +14,12 @@ public struct DatabaseChanges: AsyncSequence, Sendable {
         Iterator(subscription: Subscription(hub))
     }
 
-    /// One loop under way.
+    /// A running loop.
     public struct Iterator: AsyncIteratorProtocol {
         fileprivate let subscription: Subscription
 
         /// Waits for the next change.
-        /// - Returns: nil when the task was cancelled or the database closed.
+        /// - Returns: The change; nil if the task was cancelled or the database closed.
         public mutating func next(
             isolation: isolated (any Actor)? = #isolation
         ) async -> DatabaseChange? {
@@ -26,6 +27,7 @@ public struct DatabaseChanges: AsyncSequence, Sendable {
         }
 
         /// Waits for the next change.
+        /// - Returns: The change; nil if the task was cancelled or the database closed.
         public mutating func next() async -> DatabaseChange? {
             await next(isolation: nil)
         }

@@ -1,15 +1,15 @@
 extension DatabaseObservation {
-    /// The values, each with what led to it: why the data changed, and which records did. The first
-    /// value has no change.
+    /// The values, each with its cause: why the data changed, and which records changed. The first
+    /// value has no cause.
     public var withChanges: Changes { Changes(observation: self) }
 
-    /// The values, and failures in place of values: a fetch that fails does not end it, the next
-    /// change fetches again.
+    /// The values, with a failure in place of each failed fetch. A failed fetch does not end the
+    /// sequence; the next change fetches again.
     public var results: Results { Results(observation: self) }
 
-    /// An observation's values with what led to them.
+    /// An observation's values with their causes.
     public struct Changes: AsyncSequence, Sendable {
-        /// A value and what led to it; nil for the first value.
+        /// A value and the change that caused it; the change is nil for the first value.
         public typealias Element = (value: Value, change: DatabaseChange?)
 
         fileprivate let observation: DatabaseObservation<Value>
@@ -18,20 +18,21 @@ extension DatabaseObservation {
             Iterator(fetches: ObservedFetches(of: observation))
         }
 
-        /// One observation under way.
+        /// A running observation.
         public struct Iterator: AsyncIteratorProtocol {
             fileprivate var fetches: ObservedFetches<Value>
 
-            /// Waits for a change that matters, and fetches.
-            /// - Returns: nil when the task was cancelled or the database closed.
-            /// - Throws: What the fetch throws; the loop then ends.
+            /// Waits for a relevant change, and fetches.
+            /// - Returns: The value; nil if the task was cancelled or the database closed.
+            /// - Throws: The error of the fetch; the loop then ends.
             public mutating func next(
                 isolation: isolated (any Actor)? = #isolation
             ) async throws -> Element? {
                 try await fetches.nextOrEnd()
             }
 
-            /// Waits for a change that matters, and fetches.
+            /// Waits for a relevant change, and fetches.
+            /// - Throws: The error of the fetch; the loop then ends.
             public mutating func next() async throws -> Element? {
                 try await fetches.nextOrEnd()
             }
@@ -40,9 +41,9 @@ extension DatabaseObservation {
 
     /// An observation's values and failures.
     public struct Results: AsyncSequence, Sendable {
-        /// A value, or why there is none now.
+        /// A value, or the reason why there is none now.
         public typealias Element = Result<Value, any Error>
-        /// It does not fail; its elements may tell of failures.
+        /// The sequence does not fail; its elements may be failures.
         public typealias Failure = Never
 
         fileprivate let observation: DatabaseObservation<Value>
@@ -51,12 +52,13 @@ extension DatabaseObservation {
             Iterator(fetches: ObservedFetches(of: observation))
         }
 
-        /// One observation under way.
+        /// A running observation.
         public struct Iterator: AsyncIteratorProtocol {
             fileprivate var fetches: ObservedFetches<Value>
 
-            /// Waits for a change that matters, and fetches.
-            /// - Returns: nil when the task was cancelled or the database closed.
+            /// Waits for a relevant change, and fetches.
+            /// - Returns: The value or failure; nil if the task was cancelled or the database
+            ///   closed.
             public mutating func next(
                 isolation: isolated (any Actor)? = #isolation
             ) async -> Element? {
@@ -67,7 +69,9 @@ extension DatabaseObservation {
                 }
             }
 
-            /// Waits for a change that matters, and fetches.
+            /// Waits for a relevant change, and fetches.
+            /// - Returns: The value or failure; nil if the task was cancelled or the database
+            ///   closed.
             public mutating func next() async -> Element? {
                 await next(isolation: nil)
             }

@@ -1,22 +1,23 @@
-/// A query's values over time: the first at once, then one after each change that may show in it.
+/// The values of a query over time: the first at once, then one after each change that may affect
+/// it.
 ///
-/// Nothing is fetched until the consumer asks for the next value, so a consumer that is busy misses
-/// no state that matters: it gets the newest, and what it skipped is never computed. A value is
-/// always of one moment, between two saves. Which changes matter is learned anew at every fetch:
-/// for what was found by its key, changes to that record; for all else, changes to the tables read.
-/// A value may be the same as the one before (`removeDuplicates()`).
+/// The observation fetches only when the consumer asks for the next value. So a busy consumer gets
+/// the newest value, and the values that it skipped are never computed. A value is always of one
+/// moment, between two saves. Each fetch determines again which changes are relevant: if the query
+/// found a record by its key, changes to that record; otherwise, changes to the tables that it
+/// read. A value may equal the one before (`removeDuplicates()`).
 ///
 /// ```swift
 /// for try await players in database.observe({ try players.all(in: $0) }) { show(players) }
 /// ```
 ///
-/// Every loop over it observes for itself. Leaving the loop or cancelling its task ends that;
-/// closing the database ends the loop. A fetch that fails ends the loop with its error; use
-/// `results` to go on.
+/// Each loop over it observes independently. The observation ends when the loop is left, when its
+/// task is cancelled, or when the database is closed. A failed fetch ends the loop with its error;
+/// to continue after failures, use `results`.
 public struct DatabaseObservation<Value: Sendable>: AsyncSequence, Sendable {
     let database: any DatabaseAccess
     let fetch: @Sendable (ReadContext) throws -> Value
-    /// Whether a value needs no showing after another; nil to show all.
+    /// Returns whether a value need not be shown after another one; nil to show all.
     let isSame: (@Sendable (Value, Value) -> Bool)?
 
     init(
@@ -33,20 +34,21 @@ public struct DatabaseObservation<Value: Sendable>: AsyncSequence, Sendable {
         Iterator(fetches: ObservedFetches(of: self))
     }
 
-    /// One observation under way.
+    /// A running observation.
     public struct Iterator: AsyncIteratorProtocol {
         fileprivate var fetches: ObservedFetches<Value>
 
-        /// Waits for a change that matters, and fetches.
-        /// - Returns: nil when the task was cancelled or the database closed.
-        /// - Throws: What the fetch throws; the loop then ends.
+        /// Waits for a relevant change, and fetches.
+        /// - Returns: The value; nil if the task was cancelled or the database closed.
+        /// - Throws: The error of the fetch; the loop then ends.
         public mutating func next(
             isolation: isolated (any Actor)? = #isolation
         ) async throws -> Value? {
             try await fetches.nextOrEnd()?.value
         }
 
-        /// Waits for a change that matters, and fetches.
+        /// Waits for a relevant change, and fetches.
+        /// - Throws: The error of the fetch; the loop then ends.
         public mutating func next() async throws -> Value? {
             try await fetches.nextOrEnd()?.value
         }
@@ -54,7 +56,7 @@ public struct DatabaseObservation<Value: Sendable>: AsyncSequence, Sendable {
 }
 
 extension DatabaseObservation where Value: Equatable {
-    /// The same, with values left out that are equal to the one before.
+    /// Returns the same observation without values that equal the one before.
     public func removeDuplicates() -> DatabaseObservation {
         DatabaseObservation(database: database, isSame: { $0 == $1 }, fetch: fetch)
     }

@@ -3,8 +3,8 @@
     internal import Synchronization
 
     extension DatabaseObservation {
-        /// The values as a Combine publisher. Values come on the threads tasks run on; nothing is
-        /// fetched without demand. It fails with what the fetch throws, and finishes when the
+        /// The values as a Combine publisher. It delivers values on the threads that run tasks, and
+        /// fetches only on demand. It fails with the error of the fetch, and finishes when the
         /// database is closed.
         public var publisher: ObservationPublisher<Value> {
             ObservationPublisher(observation: self)
@@ -15,12 +15,12 @@
     public struct ObservationPublisher<Value: Sendable>: Publisher {
         /// A value of the observation.
         public typealias Output = Value
-        /// What the fetch throws.
+        /// The error of the fetch.
         public typealias Failure = any Error
 
         let observation: DatabaseObservation<Value>
 
-        /// Begins to observe for a subscriber, as Combine asks.
+        /// Begins to observe for a subscriber; Combine calls it.
         public func receive<Downstream: Subscriber>(subscriber: Downstream)
         where Downstream.Input == Value, Downstream.Failure == any Error {
             let subscription = ObservationSubscription<Value>(
@@ -31,10 +31,9 @@
         }
     }
 
-    /// Fetches as many values as are asked for.
+    /// Fetches as many values as the subscriber asks for.
     ///
-    /// `@unchecked Sendable`: the subscriber is called by the one task alone; the rest is under the
-    /// lock.
+    /// `@unchecked Sendable`: only one task calls the subscriber, and the lock protects the rest.
     private final class ObservationSubscription<Value: Sendable>: Combine.Subscription,
         @unchecked Sendable
     {
@@ -84,7 +83,8 @@
             if !Task.isCancelled { complete(.finished) }
         }
 
-        /// Waits until a value is asked for; false when the subscription was cancelled.
+        /// Waits until the subscriber asks for a value. Returns false if the subscription was
+        /// cancelled.
         private func isAskedFor() async -> Bool {
             await withCheckedContinuation { continuation in
                 let isNow = state.withLock { state in

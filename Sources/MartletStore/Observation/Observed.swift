@@ -1,8 +1,8 @@
 #if canImport(SwiftUI)
     public import SwiftUI
 
-    /// The newest value of an observation, as a property of a SwiftUI view: it observes for as long
-    /// as the view's state lives, and the view is drawn anew with each value.
+    /// The newest value of an observation, as a property of a SwiftUI view. It observes for as long
+    /// as the view's state lives, and SwiftUI redraws the view for each value.
     ///
     /// ```swift
     /// struct RosterView: View {
@@ -19,9 +19,10 @@
         private let initial: Value
         private let observation: DatabaseObservation<Value>
 
+        /// Creates the property.
         /// - Parameters:
-        ///   - wrappedValue: What to show until the first fetch has ended.
-        ///   - observation: Where values come from.
+        ///   - wrappedValue: The value until the first fetch has ended.
+        ///   - observation: The source of the values.
         public init(wrappedValue: Value, _ observation: DatabaseObservation<Value>) {
             initial = wrappedValue
             self.observation = observation
@@ -30,18 +31,18 @@
         /// The newest value.
         @MainActor public var wrappedValue: Value { holder.observed?.value ?? initial }
 
-        /// The value with what led to it and why the last fetch failed; nil before the view is
-        /// drawn for the first time.
+        /// The value with its cause, and the error of the last fetch; nil until the view is drawn
+        /// for the first time.
         @MainActor public var projectedValue: ObservedValue<Value>? { holder.observed }
 
-        /// Begins to observe; SwiftUI calls it, on the main thread, before the view is drawn.
+        /// Begins to observe. SwiftUI calls it on the main thread, before it draws the view.
         public func update() {
             let (holder, initial, observation) = (holder, initial, observation)
             MainActor.assumeIsolated { holder.begin(initial, observation) }
         }
     }
 
-    /// What a view's state keeps of an observation.
+    /// The part of a view's state that holds an observation.
     @MainActor
     private final class ObservedHolder<Value: Sendable> {
         private(set) var observed: ObservedValue<Value>?

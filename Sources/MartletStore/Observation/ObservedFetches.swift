@@ -1,19 +1,20 @@
-/// The fetches of one loop over an observation: each waits until something it depends on has
-/// changed.
+/// The fetches of one loop over an observation. Each one waits until something that it depends on
+/// has changed.
 struct ObservedFetches<Value: Sendable> {
     private let observation: DatabaseObservation<Value>
     private var subscription: Subscription?
     private var isOver = false
-    /// The value shown last, where equal ones are left out.
+    /// The last value returned, if equal values are left out.
     private var last: Value?
 
     init(of observation: DatabaseObservation<Value>) {
         self.observation = observation
     }
 
-    /// The next value, and what led to it; nil for the first.
-    /// - Returns: nil at the end.
-    /// - Throws: What the fetch throws. The next call waits for any change and tries again.
+    /// Waits for a relevant change, and fetches.
+    /// - Returns: The value, and the change that caused it, which is nil for the first value; nil
+    ///   at the end.
+    /// - Throws: The error of the fetch. The next call waits for any change and tries again.
     mutating func next(
         isolation: isolated (any Actor)? = #isolation
     ) async throws -> (value: Value, change: DatabaseChange?)? {
@@ -23,8 +24,9 @@ struct ObservedFetches<Value: Sendable> {
             let fetch = observation.fetch
             let (value, region): (Value, DatabaseRegion)
             do {
-                // All told of until it begins is in the read. Later, the session's own look at the schema
-                // has fixed the moment, and what is committed after it would be neither read nor told of.
+                // The read includes every change published before it begins. Later, the session's
+                // own look at the schema has fixed the moment of the read: a commit after it would
+                // be neither read nor reported.
                 (value, region) = try await observation.database._observedRead(
                     willRead: { subscription.beginReading() }, fetch)
             } catch {
@@ -42,7 +44,7 @@ struct ObservedFetches<Value: Sendable> {
         return nil
     }
 
-    /// The same for loops that an error ends.
+    /// Does the same for loops that end with an error.
     mutating func nextOrEnd(
         isolation: isolated (any Actor)? = #isolation
     ) async throws -> (value: Value, change: DatabaseChange?)? {
@@ -54,7 +56,7 @@ struct ObservedFetches<Value: Sendable> {
         }
     }
 
-    /// Waits for the next change; the first time does not wait.
+    /// Waits for the next change; the first call does not wait.
     private mutating func awaken(
         isolation: isolated (any Actor)? = #isolation
     ) async -> Subscription? {
@@ -67,7 +69,7 @@ struct ObservedFetches<Value: Sendable> {
         return await subscription.wait() ? subscription : nil
     }
 
-    /// Ends the observation before its iterator goes.
+    /// Ends the observation before the iterator is released.
     private mutating func end() {
         isOver = true
         subscription = nil

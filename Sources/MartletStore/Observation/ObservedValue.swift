@@ -1,8 +1,8 @@
 #if canImport(Observation)
     public import Observation
 
-    /// The newest value of an observation, for user interfaces that follow properties: it observes
-    /// from its making until nobody holds it.
+    /// The newest value of an observation, for user interfaces that follow properties. It observes
+    /// from its creation until it is released.
     ///
     /// ```swift
     /// let players = ObservedValue([], of: roster.observePlayers())
@@ -10,20 +10,22 @@
     /// ```
     @MainActor @Observable
     public final class ObservedValue<Value: Sendable> {
-        /// The newest value; the one given at first until the first fetch has ended.
+        /// The newest value; the initial one until the first fetch has ended.
         public private(set) var value: Value
-        /// Why the last fetch failed; nil when it did not. The value is then the one before.
+        /// The error of the last fetch; nil if it succeeded. After an error, the value is the one
+        /// before.
         public private(set) var error: (any Error)?
-        /// What led to the value; nil for the first.
+        /// The change that caused the value; nil for the first.
         public private(set) var change: DatabaseChange?
         @ObservationIgnored private var task: ObservingTask?
 
+        /// Begins to observe.
         /// - Parameters:
-        ///   - initial: What to show until the first fetch has ended.
-        ///   - observation: Where values come from.
+        ///   - initial: The value until the first fetch has ended.
+        ///   - observation: The source of the values.
         public init(_ initial: Value, of observation: DatabaseObservation<Value>) {
             value = initial
-            // Holds this object only while it hands a value over.
+            // The task holds this object only while it sets a value.
             task = ObservingTask(
                 Task { [weak self] in
                     var fetches = ObservedFetches(of: observation)
@@ -45,7 +47,7 @@
         }
     }
 
-    /// Cancels a task when it goes.
+    /// Cancels a task when it is released.
     private final class ObservingTask: Sendable {
         private let task: Task<Void, Never>
 

@@ -1,9 +1,9 @@
 extension Table where Element: Sendable {
-    /// Observes one record: nil while there is none with the key. Only changes to that record
-    /// matter. A temporary id finds its record for ever, also while it becomes permanent.
+    /// Observes one record; the value is nil while no record has the key. Only changes to that
+    /// record are relevant. A temporary id always finds its record, also after it became permanent.
     /// - Parameters:
     ///   - key: The value of the key column.
-    ///   - database: Where the table is.
+    ///   - database: The database with the table.
     public func observe(
         _ key: some ColumnValue, in database: any DatabaseAccess
     ) -> DatabaseObservation<Element?> {
@@ -13,10 +13,10 @@ extension Table where Element: Sendable {
 
     /// Observes the records that meet a condition.
     /// - Parameters:
-    ///   - condition: What they must meet; nil for all.
-    ///   - ordering: What they are ordered by; none leaves the order to SQLite.
-    ///   - limit: At most so many.
-    ///   - database: Where the table is.
+    ///   - condition: The condition; nil selects all records.
+    ///   - ordering: The order; if it is empty, SQLite chooses one.
+    ///   - limit: The maximum number of records; nil for no limit.
+    ///   - database: The database with the table.
     public func observe(
         where condition: Condition? = nil, orderBy ordering: [Ordering] = [], limit: Int? = nil,
         in database: any DatabaseAccess
@@ -28,8 +28,8 @@ extension Table where Element: Sendable {
 }
 
 extension Table {
-    /// Observes the number of records that meet a condition; numbers equal to the one before are
-    /// left out.
+    /// Observes the number of records that meet a condition. It leaves out a number that equals the
+    /// one before.
     public func observeCount(
         where condition: Condition? = nil, in database: any DatabaseAccess
     ) -> DatabaseObservation<Int> {

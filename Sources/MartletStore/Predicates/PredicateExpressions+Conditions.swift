@@ -31,7 +31,8 @@ extension PredicateExpressions.Conditional: PredicateNode {
 extension PredicateExpressions.Equal: PredicateNode {
     func term(_ translator: PredicateTranslator) throws -> PredicateTranslator.Term {
         let (left, right) = (try translator.term(lhs), try translator.term(rhs))
-        // Two properties that are both nil are equal; with a value at hand an index is used.
+        // Two properties that are both nil are equal, which needs IS. With a given value, = lets
+        // SQLite use an index.
         let mayBothBeNull = left.isOptional && right.isOptional
         let sign = mayBothBeNull ? " IS " : " = "
         return term(
@@ -76,7 +77,7 @@ extension PredicateExpressions.SequenceContains: PredicateNode {
     }
 }
 
-/// A list that stands in a predicate as it is.
+/// A list that a predicate contains as a value.
 protocol GivenList {
     func sqlValues(_ translator: PredicateTranslator) throws -> [SQLValue]
 }
@@ -105,7 +106,7 @@ extension PredicateExpressions.RangeExpressionContains: PredicateNode {
     }
 }
 
-/// A range with two ends.
+/// A range with two bounds.
 protocol GivenRange {
     func bounds(_ translator: PredicateTranslator) throws -> PredicateTranslator.Bounds
 }

@@ -12,7 +12,7 @@ extension PredicateExpressions.KeyPath: PredicateNode {
             isOptional: Output.self is any AnyOptional.Type)
     }
 
-    /// A property of a property: of text, whether it is empty; nothing else is a column's.
+    /// Translates a property of a property. Only one is supported: whether a text is empty.
     private func nested(
         _ translator: PredicateTranslator
     ) throws -> PredicateTranslator.Term {

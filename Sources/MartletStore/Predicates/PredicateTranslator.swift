@@ -1,34 +1,35 @@
 internal import Foundation
 
-/// Turns the tree of a `#Predicate` into SQL.
+/// Translates the tree of a `#Predicate` into SQL.
 ///
-/// The expressions Foundation builds are public types; each that has a meaning in SQL says it here
-/// by conforming to `PredicateNode`. Everything else is refused by name.
+/// Foundation's expressions are public types. Each one that has a meaning in SQL conforms to
+/// `PredicateNode` here. All others are refused by name.
 struct PredicateTranslator {
     let columns: [any AnyColumn]
-    /// The root of key paths.
+    /// The root type of key paths.
     let root: Any.Type
 
     /// One side of a comparison.
     struct Term {
         let fragment: SQLFragment
-        /// The column, where the term is one.
+        /// The column; nil if the term is not a column.
         var column: ColumnName?
-        /// The value, where the term is one: it is bound once it is known what to.
+        /// The value; nil if the term is not a value. It is bound once the other side is known.
         var value: SQLValue?
         var isOptional = false
 
-        /// The term beside another one.
+        /// Returns the fragment of this term for a comparison with another term.
         func beside(_ other: Term) -> SQLFragment {
             value.map { SQLFragment(value: $0, for: other.column) } ?? fragment
         }
     }
 
-    /// The ends of a range, and how what is in it compares with the upper one.
+    /// The bounds of a range, and the operator that compares an element with the upper one.
     typealias Bounds = (lower: Term, upper: Term, end: String)
 
-    /// - Throws: `StoreError` `.unknown` for a property without a column, `.statement` for what
-    ///   SQL cannot say.
+    /// Translates an expression.
+    /// - Throws: `StoreError`: `.unknown` for a property without a column, `.statement` for an
+    ///   expression that SQL does not have.
     func term(_ expression: Any) throws -> Term {
         guard let node = expression as? any PredicateNode else {
             throw Self.refusal(of: "\(Self.name(of: expression))")
@@ -36,14 +37,14 @@ struct PredicateTranslator {
         return try node.term(self)
     }
 
-    /// An expression that is true or false.
+    /// Translates an expression that is true or false.
     func condition(_ expression: Any) throws -> Condition {
         let term = try term(expression)
-        // A stored boolean, and a constant, are conditions by their values.
+        // A stored boolean and a constant are conditions by their values.
         return Condition(term.value.map { SQLFragment(value: $0) } ?? term.fragment)
     }
 
-    /// The column of a property.
+    /// Returns the column of a property.
     func column(_ path: AnyKeyPath) throws -> any AnyColumn {
         if let found = columns.first(where: { $0.shows(path) }) { return found }
         let known = columns.filter { $0.property != nil }.map(\.name).joined(separator: ", ")
@@ -54,7 +55,7 @@ struct PredicateTranslator {
                 + (known.isEmpty ? "none" : known) + ".")
     }
 
-    /// Text that is looked for must be at hand, not a column.
+    /// Returns the text to search for, which must be a given value and not a column.
     func text(_ expression: Any, in what: String) throws -> String {
         guard case .text(let text)? = try term(expression).value else {
             throw Self.refusal(of: "\(what) with anything but a given text")
@@ -69,7 +70,7 @@ struct PredicateTranslator {
                 + " condition on columns, or filter what was read.")
     }
 
-    /// The expression's name without its operands.
+    /// Returns the expression's name without its operands.
     static func name(of expression: Any) -> String {
         let name = String(describing: type(of: expression))
         return String(name.prefix { $0 != "<" })
@@ -82,7 +83,7 @@ protocol PredicateNode {
 }
 
 extension PredicateNode {
-    /// A condition as a term.
+    /// Returns a condition as a term.
     func term(_ condition: Condition) -> PredicateTranslator.Term {
         PredicateTranslator.Term(fragment: condition.fragment)
     }

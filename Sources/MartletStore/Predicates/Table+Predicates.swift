@@ -1,6 +1,7 @@
 public import Foundation
 
-/// Asking by `#Predicate`: the properties it names are found among the table's `columns`.
+/// Queries by `#Predicate`. Each property that the predicate names must belong to one of the
+/// table's `columns`.
 ///
 /// ```swift
 /// struct Players: Table {
@@ -14,13 +15,13 @@ public import Foundation
 /// try players.all(matching: #Predicate { $0.name.contains("x") }, in: context)
 /// ```
 ///
-/// Comparisons, `&&`, `||`, `!`, `?:`, `??`, `+`, `-`, `*`, `contains` and `starts(with:)` on text,
-/// ranges, and `contains` of given lists are understood. What SQL cannot say as Swift means it is
-/// refused by name (`StoreError` `.statement`), before anything runs.
+/// Supported are comparisons, `&&`, `||`, `!`, `?:`, `??`, `+`, `-`, `*`, `contains` and
+/// `starts(with:)` on text, ranges, and `contains` of given lists. An expression that SQL cannot
+/// evaluate as Swift does is refused by name (`StoreError` `.statement`) before any statement runs.
 extension Table {
-    /// The records a predicate holds for.
-    /// - Throws: `StoreError` `.unknown` for a property no column shows, `.statement` for what
-    ///   cannot be said in SQL.
+    /// Returns the records that satisfy a predicate.
+    /// - Throws: `StoreError`: `.unknown` for a property without a column, `.statement` for an
+    ///   expression that SQL does not have.
     public func all(
         matching predicate: Predicate<Element>, orderBy ordering: [Ordering] = [],
         limit: Int? = nil, in context: ReadContext
@@ -29,7 +30,8 @@ extension Table {
             where: condition(predicate), orderBy: ordering, limit: limit, in: context)
     }
 
-    /// The first record a predicate holds for.
+    /// Returns the first record that satisfies a predicate; nil if there is none.
+    /// - Throws: `StoreError`, as `all(matching:)`.
     public func first(
         matching predicate: Predicate<Element>, orderBy ordering: [Ordering] = [],
         in context: ReadContext
@@ -37,14 +39,16 @@ extension Table {
         try first(where: condition(predicate), orderBy: ordering, in: context)
     }
 
-    /// The number of records a predicate holds for.
+    /// Returns the number of records that satisfy a predicate.
+    /// - Throws: `StoreError`, as `all(matching:)`.
     public func count(
         matching predicate: Predicate<Element>, in context: ReadContext
     ) throws -> Int {
         try count(where: condition(predicate), in: context)
     }
 
-    /// The same as a condition, to be combined with others.
+    /// Returns the predicate as a condition, which can be combined with others.
+    /// - Throws: `StoreError`, as `all(matching:)`.
     public func condition(_ predicate: Predicate<Element>) throws -> Condition {
         try PredicateTranslator(columns: columns, root: Element.self)
             .condition(predicate.expression)
