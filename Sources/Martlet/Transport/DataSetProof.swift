@@ -6,8 +6,8 @@ internal import MartletProtocol
 /// will go to.
 ///
 /// The device fetches tables and snapshots with GET. A cache may answer with another data set's,
-/// and a proxy may lead the device to another server. So the device keeps them only after `POST
-/// /sync` has named the same data set, in an answer that repeats the name of the request.
+/// and a proxy may lead the device to another server. So the device keeps them only after
+/// `POST /sync` has named the same data set, in an answer that repeats the name of the request.
 struct DataSetProof: Sendable {
     let transport: any Transport
     let randomBits: @Sendable () -> UInt64

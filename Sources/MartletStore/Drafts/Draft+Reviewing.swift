@@ -9,13 +9,13 @@ extension Draft: ReviewedDraft {
             return
         }
         if case .save = staged { return reviewSave(context) }
-        // A transaction is not for a draft to stop: what cannot be read now is seen when it is
-        // saved.
+        // A draft must not stop a transaction. If it cannot read the record now, it reads it when
+        // it is saved.
         guard let found = try? look(state, context) else { return }
         stage(found, state: state, causes: causes)
     }
 
-    /// What a look at the record has found.
+    /// The result of a look at the record.
     enum Found {
         case unchanged(DraftRecord<Element>, DraftReferences)
         case changed(DraftRecord<Element>, DraftReferences, [DraftNotice.Field])
@@ -32,12 +32,12 @@ extension Draft: ReviewedDraft {
         return fields.isEmpty ? .unchanged(record, permanent) : .changed(record, permanent, fields)
     }
 
-    /// Asks what to do about what was found, and keeps the answer for the commit.
+    /// Asks the handler what to do about a result, and stages the answer for the commit.
     func stage(_ found: Found, state: DraftState<Element>, causes: DatabaseChange.Causes) {
         let staged: Staged?
         switch found {
         case .unchanged(let record, let permanent):
-            // Nothing to take, unless ids became permanent or a deleted record is back.
+            // The draft takes nothing, unless ids became permanent or a deleted record is back.
             let isSame = state.phase == .open && record.key == state.base.key && permanent.isEmpty
             staged = isSame ? nil : .merge(record, .take, permanent)
         case .changed(let record, let permanent, let fields):
@@ -65,7 +65,7 @@ extension Draft: ReviewedDraft {
         return answer
     }
 
-    /// Reads what an own save has left in the store, triggers included.
+    /// Reads the record that the draft's own save has stored, including the effects of triggers.
     private func reviewSave(_ context: ReadContext) {
         let key = held.withLock { held -> SQLValue? in
             guard case .save(_, let stored?)? = held.staged else { return nil }
@@ -83,7 +83,8 @@ extension Draft: ReviewedDraft {
             guard let staged = held.staged, held.state.phase != .discarded else { return }
             held.staged = nil
             held.version += 1
-            // What the record has just expressed and taken once it expresses and takes again.
+            // The record has just been expressed and filled successfully, so `try?` hides no
+            // failure.
             switch staged {
             case .merge(let record, let answer, let permanent):
                 try? held.state.merge(record, answer: answer, permanent: permanent, table)

@@ -2,18 +2,21 @@ public import MartletModel
 internal import Synchronization
 
 extension Draft {
-    /// Saves the edited fields, and only those, as one save. Where nothing was edited nothing is
-    /// written. What is edited meanwhile stays edited.
+    /// Saves the edited fields, and only those, as one save. If no field was edited, it writes
+    /// nothing. Fields that are edited meanwhile stay edited.
     /// - Returns: The record's key.
-    /// - Throws: `DraftError` `.recordGone` when the record was deleted; `StoreError` when what was
-    ///   typed does not fit. The draft stays as it is then.
+    /// - Throws: `DraftError`: `.recordGone` if the record was deleted, `.discarded` if the draft
+    ///   was discarded. `StoreError` if the database refuses the values. The draft stays as it is
+    ///   then.
     @discardableResult
     public func save() async throws -> RecordID {
         try await database.write { context in try self.save(in: context) }
     }
 
-    /// Saves all fields as a new record, with a key of its own, and goes on as that record's draft.
+    /// Saves all fields as a new record with a new key, and continues as that record's draft.
     /// - Returns: The new record's key.
+    /// - Throws: `DraftError` `.discarded` if the draft was discarded. `StoreError` if the database
+    ///   refuses the values.
     @discardableResult
     public func saveAsNew() async throws -> RecordID {
         try await database.write { context in try self.save(in: context, asNew: true) }
@@ -32,11 +35,12 @@ extension Draft {
         }
     }
 
-    /// The state after what another process may have written unnoticed until now.
+    /// Returns the state after changes that another process may have made unnoticed until now.
     private func caughtUp(
         _ state: DraftState<Element>, _ context: WriteContext
     ) throws -> DraftState<Element> {
-        // Committed before this save began, so it stands whatever becomes of the save.
+        // That change was committed before this save began, so it stays whatever the save's outcome
+        // is.
         stage(try look(state, context), state: state, causes: .elsewhere)
         commit()
         return held.withLock { $0.state }

@@ -1,13 +1,13 @@
 public import MartletModel
 internal import Synchronization
 
-/// Unsaved edits of one record, such as a form holds.
+/// Unsaved edits of one record, such as those of a form.
 ///
-/// The draft goes on hearing of its record: when a change of it, by others or by another save on
-/// this device, is about to be committed, whoever set `onChange` is asked first. The store trumps
-/// unless the answer says otherwise. Nothing typed is lost silently: what gave way is in
-/// `superseded`, and a draft whose record was deleted keeps its values and can be saved as a new
-/// record.
+/// The draft follows its record. When a change to the record, remote or by another save on this
+/// device, is about to be committed, the draft first asks the handler that `onChange` set. Unless
+/// the handler answers otherwise, the store's values win. No typed value is lost silently: values
+/// that gave way are in `superseded`. If the record was deleted, the draft keeps its values, and
+/// can be saved as a new record.
 ///
 /// ```swift
 /// let draft = try await client.draft(of: players, key)
@@ -15,15 +15,15 @@ internal import Synchronization
 /// try await draft.save()
 /// ```
 public final class Draft<Element: ReadableRecord & Sendable>: Sendable {
-    /// Answers a notice. It is called on the database's queue, inside the transaction that changes
-    /// the record: be quick, and use only what the notice says.
+    /// Answers a notice. The database calls it on its queue, inside the transaction that changes
+    /// the record: be quick, and use only the notice.
     public typealias Handler = @Sendable (DraftNotice) -> DraftAnswer
 
-    /// What was reviewed in a transaction that has not ended.
+    /// The result of a review in a transaction that has not ended.
     enum Staged: Sendable {
         case merge(DraftRecord<Element>, DraftAnswer, DraftReferences)
         case deletion(DraftAnswer)
-        /// An own save: the record as it was then, and as the store has it.
+        /// The draft's own save: the values when it was saved, and the record as the store has it.
         case save(saved: RecordValues, stored: DraftRecord<Element>?)
     }
 
@@ -33,14 +33,14 @@ public final class Draft<Element: ReadableRecord & Sendable>: Sendable {
         var handler: Handler?
         var listeners: [Int: AsyncStream<DraftNotice>.Continuation] = [:]
         var lastListener = 0
-        /// Counts changes of the value.
+        /// The number of changes of the value.
         var version = 0
     }
 
     let held: Mutex<Held>
     let table: DraftTable<Element>
     let database: any DatabaseAccess
-    /// Keeps looking for other processes' writes while the draft is open.
+    /// Keeps the checks for external writes running while the draft is open.
     private let subscription: Subscription
     private let place = Mutex<Int?>(nil)
     private static var bufferedNotices: Int { 64 }
@@ -50,7 +50,7 @@ public final class Draft<Element: ReadableRecord & Sendable>: Sendable {
         self.table = table
         self.database = database
         subscription = Subscription(database._changes)
-        // It waits for nothing itself.
+        // The draft itself waits for no change.
         _ = subscription.endReading(DatabaseRegion())
         let number = database._changes.drafts.add(self)
         place.withLock { $0 = number }
@@ -60,33 +60,34 @@ public final class Draft<Element: ReadableRecord & Sendable>: Sendable {
         leave()
     }
 
-    /// The record as edited.
+    /// The record with the edits.
     public var value: Element { held.withLock { $0.state.value } }
 
-    /// The record's key; nil where the draft is to be saved as a new record.
+    /// The record's key; nil if the draft will be saved as a new record.
     public var key: RecordID? {
         held.withLock { held in
             held.state.phase == .new ? nil : RecordID(held.state.base.key)
         }
     }
 
-    /// The names of the columns whose values differ from the store's. A record that cannot express
-    /// itself names none; `save()` throws why.
+    /// The names of the columns whose values differ from the store's. It is empty if the record
+    /// cannot express itself; `save()` throws the reason.
     public var editedFields: Set<String> {
         let state = held.withLock { $0.state }
         return Set((try? state.edits(table))?.names ?? [])
     }
 
-    /// What had been typed into fields that then took the store's value, by column name.
+    /// The typed values of fields that then took the store's value, by column name.
     public var superseded: RecordValues { held.withLock { $0.state.superseded } }
 
-    /// Whether the record was deleted under the draft. Its values stay readable.
+    /// Whether the record was deleted while the draft was open. Its values stay readable.
     public var isDeleted: Bool { held.withLock { $0.state.phase == .deleted } }
 
-    /// Whether saving makes a new record.
+    /// Whether saving creates a new record.
     public var isNew: Bool { held.withLock { $0.state.phase == .new } }
 
-    /// Edits the record. `body` may run again, when the record changes while it runs.
+    /// Edits the record. `body` may run again if the record changes while it runs.
+    /// - Throws: The error of `body`; the draft is unchanged then.
     public func update(_ body: (inout Element) throws -> Void) rethrows {
         while true {
             let version: Int
@@ -103,8 +104,8 @@ public final class Draft<Element: ReadableRecord & Sendable>: Sendable {
         }
     }
 
-    /// Puts back what had been typed into fields that then took the store's value.
-    /// - Throws: `StoreError` `.value` where the record does not take the values.
+    /// Restores the typed values of fields that then took the store's value.
+    /// - Throws: `StoreError` `.value` if the record does not accept the values.
     public func restoreSuperseded() throws {
         try held.withLock { held in
             try held.state.value.fill(from: held.state.superseded)
@@ -113,7 +114,7 @@ public final class Draft<Element: ReadableRecord & Sendable>: Sendable {
         }
     }
 
-    /// Drops the edits and ends the draft.
+    /// Discards the edits and ends the draft.
     public func discard() {
         held.withLock { held in
             held.state.phase = .discarded
@@ -123,12 +124,13 @@ public final class Draft<Element: ReadableRecord & Sendable>: Sendable {
         leave()
     }
 
-    /// Sets who is asked when the record is about to change; without anyone the store trumps.
+    /// Sets the handler that is asked when the record is about to change. Without one, the store's
+    /// values win.
     public func onChange(_ handler: @escaping Handler) {
         held.withLock { $0.handler = handler }
     }
 
-    /// Notices from now on, for showing; they need no answer. Ends with the draft.
+    /// The notices from now on, for display; they need no answer. The stream ends with the draft.
     public var notices: AsyncStream<DraftNotice> {
         let (stream, continuation) = AsyncStream<DraftNotice>.makeStream(
             bufferingPolicy: .bufferingNewest(Self.bufferedNotices))

@@ -1,20 +1,20 @@
 public import Foundation
 
-/// Why a draft cannot be saved.
+/// The reason why a draft cannot be saved.
 public struct DraftError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What kind of refusal; new kinds may be added.
+    /// A kind of refusal; new kinds may be added.
     public struct Kind: Hashable, Sendable {
         let name: String
 
-        /// The record is gone: someone has deleted it.
+        /// The record no longer exists: another save or device has deleted it.
         public static let recordGone = Kind(name: "recordGone")
         /// The draft was discarded.
         public static let discarded = Kind(name: "discarded")
     }
 
-    /// What kind of refusal.
+    /// The kind of refusal.
     public let kind: Kind
-    /// What was expected, what was found, and what to do. Holds no values.
+    /// What was expected, what was found, and what to do. The message holds no values.
     public let message: String
 
     public var description: String { message }

@@ -1,8 +1,8 @@
-/// A record as a draft sees it in the store.
+/// A record of the store, as a draft sees it.
 struct DraftRecord<Element: Sendable>: Sendable {
-    /// The key's value: permanent as soon as that is known.
+    /// The key's value; it is the permanent id as soon as that is known.
     let key: SQLValue
     let element: Element
-    /// What it expresses for its table, the key left out.
+    /// The values that the record expresses for its table, without the key.
     let values: RecordValues
 }

@@ -1,4 +1,4 @@
-/// References of a draft to records whose temporary ids have become permanent.
+/// The references of a draft to records whose temporary ids have become permanent.
 struct DraftReferences: Sendable {
     var base = RecordValues()
     var edited = RecordValues()

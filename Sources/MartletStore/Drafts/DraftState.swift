@@ -1,22 +1,22 @@
-/// What a draft knows: the record as it was when it last agreed with the store, and as it was
-/// edited since. Values in, values out; it does nothing by itself.
+/// The state of a draft: the record when it last agreed with the store, and with the edits since.
+/// It is a value, and acts on nothing else.
 struct DraftState<Element: ReadableRecord & Sendable>: Sendable {
-    /// How a draft stands.
+    /// The phase of a draft.
     enum Phase: Sendable {
         case open
-        /// The record is gone.
+        /// The record was deleted.
         case deleted
-        /// To be saved as a new record.
+        /// The draft will be saved as a new record.
         case new
         case discarded
     }
 
     var phase = Phase.open
-    /// The record in the store, as the draft last heard of it.
+    /// The record in the store, as the draft last saw it.
     var base: DraftRecord<Element>
-    /// The record as edited.
+    /// The record with the edits.
     var value: Element
-    /// What had been typed into fields that then took the store's value.
+    /// The typed values of fields that then took the store's value.
     var superseded = RecordValues()
 
     init(_ record: DraftRecord<Element>) {
@@ -24,12 +24,12 @@ struct DraftState<Element: ReadableRecord & Sendable>: Sendable {
         value = record.element
     }
 
-    /// The fields that differ from the store, as edited.
+    /// Returns the fields that differ from the store, with the edited values.
     func edits(_ table: DraftTable<Element>) throws -> RecordValues {
         Self.difference(try table.values(of: value), from: base.values)
     }
 
-    /// The values of `values` that are not the same in `other`.
+    /// Returns the values of `values` that differ in `other`.
     static func difference(_ values: RecordValues, from other: RecordValues) -> RecordValues {
         var difference = RecordValues()
         for (name, value) in zip(values.names, values.values) where other[name] != value {
@@ -38,8 +38,9 @@ struct DraftState<Element: ReadableRecord & Sendable>: Sendable {
         return difference
     }
 
-    /// The fields that a new state of the record changes.
-    /// - Parameter permanent: References whose temporary ids became permanent: no change at all.
+    /// Returns the fields that a new state of the record changes.
+    /// - Parameter permanent: The references whose temporary ids became permanent; they count as no
+    ///   change.
     func changes(
         to theirs: DraftRecord<Element>, permanent: DraftReferences, _ table: DraftTable<Element>
     ) throws -> [DraftNotice.Field] {
@@ -53,7 +54,7 @@ struct DraftState<Element: ReadableRecord & Sendable>: Sendable {
         }
     }
 
-    /// Takes a new state of the record, keeping what was edited as the answer says.
+    /// Takes a new state of the record, and keeps the edits that the answer keeps.
     mutating func merge(
         _ theirs: DraftRecord<Element>, answer: DraftAnswer, permanent: DraftReferences,
         _ table: DraftTable<Element>
@@ -79,8 +80,7 @@ struct DraftState<Element: ReadableRecord & Sendable>: Sendable {
         phase = .open
     }
 
-    /// Takes note that the record as it was at `saved` is in the store now; what was edited since
-    /// stays edited.
+    /// Notes that the store now has the record as it was at `saved`. Later edits stay edits.
     mutating func didSave(
         _ stored: DraftRecord<Element>, saved: RecordValues, _ table: DraftTable<Element>
     ) throws {

@@ -1,11 +1,11 @@
 internal import MartletModel
 
-/// How a draft reaches its table.
+/// The access of a draft to its table.
 struct DraftTable<Element: ReadableRecord & Sendable>: Sendable {
     let name: String
     let keyColumn: String
     let description: TableDescription
-    /// The record with a key.
+    /// Returns the record with a key; nil if there is none.
     let find: @Sendable (SQLValue, ReadContext) throws -> Element?
     let insert: @Sendable (RecordValues, WriteContext) throws -> SQLValue
     let update: @Sendable (RecordValues, WriteContext) throws -> Bool
@@ -27,7 +27,7 @@ struct DraftTable<Element: ReadableRecord & Sendable>: Sendable {
         update = { try table.update($0, in: $1) }
     }
 
-    /// The record with a key, as a draft sees it.
+    /// Returns the record with a key, as a draft sees it; nil if there is none.
     func read(_ key: SQLValue, in context: ReadContext) throws -> DraftRecord<Element>? {
         guard let element = try find(key, context) else { return nil }
         let statements = context.session.knownStatements(of: name)
@@ -35,7 +35,7 @@ struct DraftTable<Element: ReadableRecord & Sendable>: Sendable {
         return DraftRecord(key: current ?? key, element: element, values: try values(of: element))
     }
 
-    /// What a record expresses for the table, the key left out.
+    /// Returns the values that a record expresses for the table, without the key.
     func values(of element: Element) throws -> RecordValues {
         var values = try element.dictionaryRepresentation(
             columns: TableColumns(description), table: name)
@@ -45,8 +45,8 @@ struct DraftTable<Element: ReadableRecord & Sendable>: Sendable {
 }
 
 extension ReadContext {
-    /// The values that name records by temporary ids, with the permanent ones in their place.
-    /// - Returns: Only what changes.
+    /// Returns permanent ids for the references that still hold temporary ones.
+    /// - Returns: Only the values that change.
     func permanentReferences(in values: RecordValues, of table: String) throws -> RecordValues {
         var permanent = RecordValues()
         guard let store = session.store, let type = store.schema.index(of: table) else {

@@ -1,14 +1,15 @@
 internal import SQLiteKit
 
-/// Finds references that data statements left without their parent.
+/// Finds references whose parent is missing after data statements.
 ///
-/// A file kept in step may hold references to records its device may not see; only what was not
-/// there before counts.
+/// A synchronised file may have references to records that its device may not see. So only
+/// violations count that did not exist before.
 struct ForeignKeyAudit {
     private let connection: Connection
     private let before: Set<Violation>
 
-    /// A row that refers to none. A table without rowids has one for all its rows.
+    /// A row that refers to no existing record. A table without rowids has one violation for all
+    /// its rows.
     private struct Violation: Hashable {
         let table: String
         let row: Int64?
@@ -16,13 +17,15 @@ struct ForeignKeyAudit {
         let key: Int64
     }
 
+    /// Notes the violations that exist before the data statements.
     /// - Complexity: O(*n* log *n*), *n* rows with references.
     init(_ connection: Connection) throws {
         self.connection = connection
         before = try Self.violations(connection)
     }
 
-    /// - Throws: `StoreError` `.constraint` that names the tables.
+    /// Checks that there are no new violations.
+    /// - Throws: `StoreError` `.constraint`, which names the tables.
     func check() throws {
         guard
             let found = try Self.violations(connection).subtracting(before).min(by: {

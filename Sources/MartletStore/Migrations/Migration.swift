@@ -1,18 +1,23 @@
-/// One version of a database's schema: what leads to it from the version before.
+/// One version of a database's schema: the change from the version before.
 ///
-/// A version that was shipped is never changed again; what it got wrong is put right by the next.
+/// Never change a version that was shipped; correct its mistakes in the next one.
+///
+/// ```swift
+/// Migration(2, "nicknames") { try $0.addColumn("nickname TEXT", to: "players") }
+/// ```
 public struct Migration: Sendable {
     /// The version's number, above zero.
     public let version: Int
-    /// A few words for logs and messages: “nicknames”.
+    /// A few words for logs and messages, such as “nicknames”.
     public let name: String
     let body: @Sendable (MigrationContext) throws -> Void
 
+    /// Creates a version.
     /// - Parameters:
-    ///   - version: Higher than that of every version before.
+    ///   - version: A number higher than those of all versions before.
     ///   - name: A few words for logs and messages.
     ///   - body: Makes the change. It runs inside the version's transaction, and may run again
-    ///     after a failure, so it does nothing outside the database.
+    ///     after a failure, so it must change nothing outside the database.
     public init(
         _ version: Int, _ name: String,
         _ body: @escaping @Sendable (MigrationContext) throws -> Void

@@ -7,14 +7,15 @@ extension MigrationContext {
 
     /// Runs one statement that writes records: INSERT, UPDATE, DELETE or REPLACE.
     ///
-    /// In a file that is kept in step, all a version writes becomes one change set of this device,
-    /// sent like any other. Every device would make the same edits again: where the server can make
-    /// them, let it. A new record takes its integer key from `(SELECT id FROM martlet_new_id)`.
+    /// In a synchronised file, all records that a version writes become one change set of this
+    /// device, which is sent like any other. Every device would repeat the same edits, so let the
+    /// server make them if it can. A new record takes its integer key from
+    /// `(SELECT id FROM martlet_new_id)`.
     /// - Parameters:
     ///   - sql: The statement, with `?` in place of each value.
     ///   - arguments: One value for each placeholder. Values never enter the text.
-    /// - Throws: `StoreError` `.statement` for other statements and invalid ones, `.constraint` for
-    ///   what the schema forbids.
+    /// - Throws: `StoreError`: `.statement` for other statements and invalid ones, `.constraint` if
+    ///   the schema forbids the values.
     public func execute(_ sql: String, _ arguments: [SQLValue] = []) throws {
         try checkOpen()
         try check(sql, among: Self.writing, call: "execute", advice: "an INSERT, UPDATE or DELETE")
@@ -22,7 +23,7 @@ extension MigrationContext {
         try session.forEachRow(sql, arguments) { _ in }
     }
 
-    /// Runs one query, and returns its rows.
+    /// Runs one query and returns its rows.
     /// - Parameters:
     ///   - sql: The query, with `?` in place of each value.
     ///   - arguments: One value for each placeholder.
@@ -66,8 +67,8 @@ extension MigrationContext {
         }
     }
 
-    /// Whether a statement that begins with WITH goes on to write. The words are SQL's own, so a
-    /// name that is one stands in quotes; REPLACE is a function, too.
+    /// Returns whether a statement that begins with WITH writes. The words are reserved in SQL, so
+    /// a name that equals one is in quotes; REPLACE is also a function.
     private static func writes(_ tokens: [SQLToken]) -> Bool {
         tokens.indices.contains { index in
             switch tokens[index].kind {

@@ -2,17 +2,17 @@ internal import MartletModel
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// What a version can do to the database. Valid inside the closure it was given to, which runs in
-/// the version's transaction.
+/// The changes that a version can make to the database. It is valid inside the closure that
+/// receives it, which runs in the version's transaction.
 ///
-/// Names are compared as SQLite compares them: without regard to the case of ASCII letters. Foreign
-/// keys are not enforced while a version runs: ON DELETE actions do nothing, and what data
-/// statements leave without its parent makes the version fail.
+/// Names are compared as SQLite compares them: the case of ASCII letters does not matter. Foreign
+/// keys are not enforced while a version runs: ON DELETE actions do not run. If data statements
+/// leave a record without its parent, the version fails.
 public final class MigrationContext {
     let session: Session
     let host: (any MigrationHost)?
     private var isOpen = true
-    /// Begun with the first data statement after a change of the schema.
+    /// The audit that began with the first data statement after a change of the schema.
     private var audit: ForeignKeyAudit?
 
     init(connection: Connection, host: (any MigrationHost)?) {
@@ -22,7 +22,7 @@ public final class MigrationContext {
 
     var connection: Connection { session.connection }
 
-    /// Ends the last run of data statements.
+    /// Ends the last sequence of data statements.
     func finish() throws {
         try endData()
     }
@@ -41,7 +41,7 @@ public final class MigrationContext {
         }
     }
 
-    /// What comes before every change of the schema.
+    /// Prepares for a change of the schema.
     func willChangeSchema() throws {
         try checkOpen()
         try endData()
@@ -49,7 +49,7 @@ public final class MigrationContext {
         session.forgetTables()
     }
 
-    /// What comes before every data statement.
+    /// Prepares for a data statement.
     func willUseRecords(writing: Bool) throws {
         try checkOpen()
         try host?.willUseRecords()
@@ -72,8 +72,8 @@ extension MigrationContext {
     /// Runs any number of CREATE statements: tables, virtual tables such as FTS5, indexes, views
     /// and triggers.
     ///
-    /// A version that starts a file other programs may have set up says `IF NOT EXISTS`.
-    /// - Throws: `StoreError` `.schema` for other statements and invalid ones; `.constraint` for a
+    /// Use `IF NOT EXISTS` in the first version of a file that other programs may have set up.
+    /// - Throws: `StoreError`: `.schema` for other statements and invalid ones; `.constraint` for a
     ///   unique index that existing rows violate, with the key of one of them.
     public func create(_ ddl: String) throws {
         try willChangeSchema()
@@ -100,11 +100,11 @@ extension MigrationContext {
 
     /// Adds a column.
     /// - Parameters:
-    ///   - declaration: As in CREATE TABLE: `nickname TEXT`, `shirt INTEGER NOT NULL DEFAULT 0`.
-    ///     Existing rows get the default, or null.
+    ///   - declaration: The column as in CREATE TABLE: `nickname TEXT`,
+    ///     `shirt INTEGER NOT NULL DEFAULT 0`. Existing rows get the default, or null.
     ///   - table: The table's name.
-    /// - Throws: `StoreError` `.unknown` for a table that is not there, `.schema` for a declaration
-    ///   that cannot be added.
+    /// - Throws: `StoreError`: `.unknown` if there is no such table, `.schema` if the declaration
+    ///   cannot be added.
     public func addColumn(_ declaration: String, to table: String) throws {
         try checkOpen()
         let table = try named(table)
@@ -146,9 +146,9 @@ extension MigrationContext {
 // MARK: - Changing
 
 extension MigrationContext {
-    /// Gives a column another name. Indexes, views and triggers that use it follow.
-    /// - Throws: `StoreError` `.unknown` for a table or column that is not there, `.schema` where
-    ///   the new name is taken.
+    /// Renames a column, also in the indexes, views and triggers that use it.
+    /// - Throws: `StoreError`: `.unknown` if there is no such table or column, `.schema` if the new
+    ///   name is taken.
     public func renameColumn(_ name: String, to new: String, in table: String) throws {
         try checkOpen()
         let table = try named(table)
@@ -168,8 +168,8 @@ extension MigrationContext {
     }
 
     /// Drops a column.
-    /// - Throws: `StoreError` `.unknown` for a table or column that is not there, `.schema` where
-    ///   an index, a view, a trigger, a reference or the key needs the column.
+    /// - Throws: `StoreError`: `.unknown` if there is no such table or column, `.schema` if an
+    ///   index, a view, a trigger, a reference or the key needs the column.
     public func dropColumn(_ name: String, from table: String) throws {
         try checkOpen()
         let table = try named(table)
@@ -182,28 +182,28 @@ extension MigrationContext {
     }
 
     /// Drops an index made by CREATE INDEX.
-    /// - Throws: `StoreError` `.unknown` where there is none of the name.
+    /// - Throws: `StoreError` `.unknown` if there is no index of that name.
     public func dropIndex(_ name: String) throws {
         try drop("index", name)
     }
 
     /// Drops a view.
-    /// - Throws: `StoreError` `.unknown` where there is none of the name.
+    /// - Throws: `StoreError` `.unknown` if there is no view of that name.
     public func dropView(_ name: String) throws {
         try drop("view", name)
     }
 
     /// Drops a trigger.
-    /// - Throws: `StoreError` `.unknown` where there is none of the name.
+    /// - Throws: `StoreError` `.unknown` if there is no trigger of that name.
     public func dropTrigger(_ name: String) throws {
         try drop("trigger", name)
     }
 
     /// Drops a table with its records, indexes and triggers.
     ///
-    /// A table that is kept in step is dropped only where nothing would be lost: the server knows
-    /// no record of it, and no edit of one waits. Otherwise leave it, unused.
-    /// - Throws: `StoreError` `.unknown` where there is none of the name, `.schema` where it must
+    /// A synchronised table is dropped only if no data would be lost: the server knows no record of
+    /// it, and no edit of its records is queued. Otherwise keep it, unused.
+    /// - Throws: `StoreError`: `.unknown` if there is no table of that name, `.schema` if it must
     ///   stay.
     public func dropTable(_ name: String) throws {
         try checkOpen()
@@ -234,7 +234,7 @@ extension MigrationContext {
         SQLName.folded(left) == SQLName.folded(right)
     }
 
-    /// The table's name as it was declared; a virtual table counts.
+    /// Returns the table's name as it was declared, also of a virtual table.
     private func named(_ table: String) throws -> String {
         try object("table", table, "name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")
     }
@@ -275,7 +275,7 @@ extension MigrationContext {
         return found
     }
 
-    /// A table that references another one.
+    /// Returns a table that references another one; nil if there is none.
     private func referrer(of table: String) throws -> String? {
         try reading {
             let find = try connection.prepare(
@@ -307,7 +307,7 @@ extension MigrationContext {
             let statement = try connection.prepare(sql)
             try statement.run()
         } catch {
-            // SQLITE_ERROR: the schema is at fault. The rest is the machine's.
+            // SQLITE_ERROR means that the schema is at fault. Other errors come from the machine.
             guard error.isStatementError else { throw StoreError(error) }
             throw StoreError(.schema, "\(refusal): \(error.message).")
         }

@@ -1,14 +1,15 @@
 internal import SQLiteKit
 
-/// The copy of a file made before its first version, to go back to.
+/// A copy of a file, made before its first version to return to it.
 ///
-/// It stands beside the file as long as the versions run. Every opening that has versions to run
-/// makes it anew: after a crash in between, the file as it was found counts.
+/// It is next to the file while the versions run. Every opening that has versions to run recreates
+/// it, so after a crash it has the file's state when the next opening began.
 final class MigrationCopy {
     private let original: Connection
     private let path: String
     private let vfs: String?
-    /// Tells whether anybody else has written since the copy was made.
+    /// The file's data version at the copy, which shows whether another connection has written
+    /// since.
     private var version: Int64?
 
     init(of original: Connection, vfs: String?) {
@@ -18,8 +19,8 @@ final class MigrationCopy {
         path = isInMemory ? ":memory:" : original.path + "-martlet-copy"
     }
 
-    /// Copies the file, in one moment's state.
-    /// - Throws: `StoreError` where there is no room, say; no copy is left then.
+    /// Copies the file, as it is at one moment.
+    /// - Throws: `StoreError` if the copy fails, such as on a full disk; no copy is left then.
     func make() throws {
         guard path != ":memory:" else {
             throw StoreError(
@@ -28,7 +29,8 @@ final class MigrationCopy {
         }
         do {
             try DatabaseFile.remove(path, vfs: vfs)
-            // The version before the copy: a write in between then counts as one after it.
+            // The version is read before the copy, so that a write between the two counts as one
+            // after the copy.
             version = try original.dataVersion()
             try Connection(path: path, vfs: vfs).copy(from: original)
         } catch {
@@ -38,9 +40,9 @@ final class MigrationCopy {
         }
     }
 
-    /// Makes the file what the copy is, in one transaction.
-    /// - Returns: False where the copy cannot be put back, or must not, because another program
-    ///   has written to the file since: its work would be lost.
+    /// Replaces the file's contents by the copy's, in one transaction.
+    /// - Returns: False if the copy cannot be put back, or must not be, because another program has
+    ///   written to the file since and would lose its work.
     func putBack() throws -> Bool {
         guard let version, try original.dataVersion() == version else { return false }
         do {
@@ -51,11 +53,11 @@ final class MigrationCopy {
         }
     }
 
-    /// Removes the copy, where there is one.
+    /// Removes the copy, if there is one.
     func remove() throws {
         guard path != ":memory:" else { return }
         do {
-            // Also what is left of it where a crash came between two removals.
+            // This also removes the rest of a copy if a crash interrupted an earlier removal.
             try DatabaseFile.remove(path, vfs: vfs)
         } catch {
             throw StoreError(error)

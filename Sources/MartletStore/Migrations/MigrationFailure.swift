@@ -1,7 +1,8 @@
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// Why a version could not be run, in a sentence that says where the file stands.
+/// Creates the error for a version that could not be run. Its message says at which version the
+/// file is.
 package enum MigrationFailure {
     package static func of(_ error: any Error, in migration: Migration) -> StoreError {
         let failure: StoreError
@@ -21,12 +22,12 @@ package enum MigrationFailure {
 }
 
 extension StoreError.Kind {
-    /// A migration's own code threw an error of its own.
+    /// A migration's own code threw an error of another type.
     public static let migration = StoreError.Kind(name: "migration")
 }
 
 extension StoreError {
-    /// The same refusal with a sentence in front.
+    /// Returns the same error with a sentence before its message.
     fileprivate func placed(_ sentence: String) -> StoreError {
         var placed = StoreError(kind, "\(sentence) \(message)")
         placed.code = code

@@ -1,16 +1,16 @@
-/// What to do when a version cannot be run.
+/// The action if a version cannot be run.
 ///
-/// Whatever is chosen, the file is first as the version before left it. It counts for files that
-/// have been in use: where a new file cannot be made, the failure is thrown. It is thrown, too,
-/// where waiting or making room is what helps: the file is locked by another program, and, under
-/// `fetchAnew`, where the disk is full or fails.
+/// With each action, the file is first as the version before left it. The fallback applies to files
+/// that have been in use; for a new file, the failure is thrown. The failure is also thrown if
+/// waiting or making room helps: if another program has locked the file, and, with `fetchAnew`, if
+/// the disk is full or fails.
 public enum MigrationFallback: Hashable, Sendable {
     /// Throw the failure; the file is not opened.
     case fail
-    /// Open the file as it is, at the last version that could be run, for reading only.
+    /// Open the file for reading only, at the last version that could be run.
     case readOnly
-    /// Put back the copy of the file made before the first version, and open that for reading only.
+    /// Put back the copy of the file made before the first version, and open it for reading only.
     case restoreCopy
-    /// Leave the file to the client, which fetches the data anew under the kept outbox.
+    /// Leave the file to the client, which refetches the data and keeps the outbox.
     case fetchAnew
 }

@@ -1,17 +1,18 @@
-/// What goes on beside a version's statements in a file that is kept in step with a server.
+/// The work that a synchronised file needs in addition to a version's statements.
 ///
-/// All calls come inside the version's transaction, on the connection the version runs on.
+/// All calls are made inside the version's transaction, on the version's connection.
 package protocol MigrationHost: AnyObject {
-    /// Before a version's first statement.
+    /// Called before a version's first statement.
     func begin() throws
-    /// Before a statement that changes the schema.
+    /// Called before a statement that changes the schema.
     func willChangeSchema() throws
-    /// Before the version reads records, or writes them.
+    /// Called before the version reads or writes records.
     func willUseRecords() throws
     func didRenameColumn(_ name: String, to new: String, in table: String) throws
     func willDropColumn(_ name: String, from table: String) throws
+    /// Called before a table is dropped.
     /// - Throws: `StoreError` for a table that must stay.
     func willDropTable(_ name: String) throws
-    /// After a version's last statement.
+    /// Called after a version's last statement.
     func end() throws
 }

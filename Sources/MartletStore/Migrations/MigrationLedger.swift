@@ -1,6 +1,6 @@
 package import SQLiteKit
 
-/// Which versions a file has been led through.
+/// The record of the versions that a file has been through.
 package struct MigrationLedger {
     let connection: Connection
 
@@ -16,7 +16,7 @@ package struct MigrationLedger {
         }
     }
 
-    /// The versions run so far. A file that was never led through any has none.
+    /// Returns the versions run so far; empty for a file without any.
     package func versions() throws(SQLiteError) -> Set<Int> {
         guard try exists else { return [] }
         let rows = try connection.statement("SELECT version FROM martlet_migrations")
@@ -28,8 +28,8 @@ package struct MigrationLedger {
             "SELECT CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)") ?? 0
     }
 
-    /// Records a version, in its own transaction.
-    /// - Parameter now: Milliseconds since 1970; nil: by the clock of the file's VFS.
+    /// Records a version, in that version's transaction.
+    /// - Parameter now: The time in milliseconds since 1970; nil uses the clock of the file's VFS.
     package func record(_ migration: Migration, now: Int64?) throws(SQLiteError) {
         try connection.execute(
             """

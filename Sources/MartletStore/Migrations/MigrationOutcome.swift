@@ -1,17 +1,17 @@
-/// How the opening of a file by versions ended.
+/// The outcome of opening a file by versions.
 public enum MigrationOutcome: Hashable, Sendable {
-    /// The file was at the newest version.
+    /// The file was already at the newest version.
     case upToDate
     /// All versions were run. `from` is 0 for a new file.
     case migrated(from: Int, to: Int)
-    /// A version failed; the file is open for reading only, at the version before it.
+    /// A version failed. The file is at the version before it, and open for reading only.
     case readOnly(at: Int, failure: StoreError)
-    /// A version failed; the file is as it was before the first one, open for reading only.
+    /// A version failed. The file is as it was before the first version, and open for reading only.
     case restored(to: Int, failure: StoreError)
-    /// A version failed; the client fetches the data anew.
+    /// A version failed. The client refetches the data.
     case fetchingAnew(failure: StoreError)
 
-    /// Why the file can only be read; nil where it can be written.
+    /// The failure of a version; nil if there was none.
     public var failure: StoreError? {
         switch self {
         case .upToDate, .migrated: nil

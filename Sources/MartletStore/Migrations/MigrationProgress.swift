@@ -1,11 +1,11 @@
-/// How far the opening of a file has come, told before and after each version.
+/// The progress of opening a file, reported before and after each version.
 public struct MigrationProgress: Hashable, Sendable {
     /// The version that begins, or has just ended.
     public let version: Int
-    /// That version's name.
+    /// The name of that version.
     public let name: String
-    /// Versions finished in this opening.
+    /// The number of versions that this opening has finished.
     public let done: Int
-    /// Versions this opening has to run.
+    /// The number of versions that this opening runs.
     public let total: Int
 }

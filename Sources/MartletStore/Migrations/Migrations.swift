@@ -1,10 +1,20 @@
 /// All versions of a database's schema, oldest first.
 ///
-/// A file is led through every version it has not seen, one after the other, whenever it is opened.
+/// Whenever a file is opened, it is led through every version that it has not seen, in order.
+///
+/// ```swift
+/// let migrations = try Migrations([
+///     Migration(1, "players") {
+///         try $0.create("CREATE TABLE players (id INTEGER PRIMARY KEY, name TEXT NOT NULL)")
+///     },
+///     Migration(2, "nicknames") { try $0.addColumn("nickname TEXT", to: "players") },
+/// ])
+/// ```
 public struct Migrations: Sendable {
     package let list: [Migration]
 
-    /// - Throws: `StoreError` `.schema` where the numbers do not ascend, or one is below 1.
+    /// Creates the list.
+    /// - Throws: `StoreError` `.schema` if the numbers do not ascend, or one is below 1.
     public init(_ list: [Migration]) throws {
         var last = 0
         for migration in list {
@@ -31,6 +41,6 @@ public struct Migrations: Sendable {
         self.list = list
     }
 
-    /// The newest version; 0 where there is none.
+    /// The newest version; 0 if there is none.
     public var newest: Int { list.last?.version ?? 0 }
 }

@@ -1,10 +1,10 @@
 package import SQLiteKit
 internal import SQLiteRecords
 
-/// Leads a file through the versions it has not seen, each in a transaction of its own.
+/// Leads a file through the versions that it has not seen, each in its own transaction.
 package struct Migrator {
     package let migrations: Migrations
-    /// Milliseconds since 1970, for the record; nil: by the clock of the file's VFS.
+    /// The time in milliseconds since 1970, for the ledger; nil uses the clock of the file's VFS.
     package let now: Int64?
     let progress: @Sendable (MigrationProgress) -> Void
 
@@ -17,9 +17,9 @@ package struct Migrator {
         self.progress = progress
     }
 
-    /// The versions a file has yet to see. Changes nothing.
-    /// - Throws: `StoreError` `.newer` for a file of a later version than the newest one here,
-    ///   `.schema` where a version came into the list below one the file has seen.
+    /// Returns the versions that the file has not seen. Changes nothing.
+    /// - Throws: `StoreError`: `.newer` if the file is at a later version than the newest one here,
+    ///   `.schema` if the list has a new version below one that the file has seen.
     package func pending(on connection: Connection) throws -> [Migration] {
         let seen: Set<Int>
         do {
@@ -44,15 +44,16 @@ package struct Migrator {
         return pending
     }
 
-    /// Runs all versions a file has yet to see.
+    /// Runs all versions that the file has not seen.
     ///
-    /// Foreign keys are not enforced on the connection meanwhile; they are checked after each run
-    /// of data statements. The setting is put back at the end.
+    /// Meanwhile the connection does not enforce foreign keys; they are checked after each sequence
+    /// of data statements. The setting is restored at the end.
     /// - Parameters:
-    ///   - connection: In no transaction.
-    ///   - host: What else is to be kept right; nil for a file of the app's own.
-    ///   - vfs: The VFS the connection was opened with, for the copy beside it.
-    /// - Returns: How it ended. With a failure in it, the caller opens the file for reading only.
+    ///   - connection: The connection, without an open transaction.
+    ///   - host: The host of a synchronised file; nil for a file of the app's own.
+    ///   - vfs: The VFS with which the connection was opened, for the copy next to the file.
+    /// - Returns: The outcome. If it is `readOnly` or `restored`, the caller opens the file for
+    ///   reading only.
     /// - Throws: `StoreError`; the file is at the last version that could be run.
     package func run(
         on connection: Connection, host: (any MigrationHost)? = nil,
@@ -126,7 +127,7 @@ extension Migrator {
         let enforced = try enforcement(on: connection)
         if enforced { try set("foreign_keys = OFF", on: connection) }
         defer {
-            // A failure to put the setting back shows again at the next statement.
+            // If the setting cannot be restored, the next statement fails too.
             if enforced { try? connection.execute("PRAGMA foreign_keys = ON") }
         }
         for (index, migration) in pending.enumerated() {
@@ -152,7 +153,7 @@ extension Migrator {
     ) throws {
         connection.clearStatementCache()
         try connection.transaction {
-            // Another process may have been quicker.
+            // Another process may have run the version meanwhile.
             let ledger = MigrationLedger(connection: connection)
             guard try !ledger.versions().contains(migration.version) else { return }
             try host?.begin()

@@ -2,9 +2,9 @@ internal import MartletModel
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// Finds what keeps a unique index from being made.
+/// Finds the reason why a unique index cannot be created.
 enum UniqueViolation {
-    /// The refusal of an index that existing rows violate, with the key of one of them.
+    /// Returns the refusal of an index that existing rows violate, with the key of one of them.
     static func refusal(
         of statement: CreateStatement, _ error: SQLiteError, on connection: Connection
     ) -> StoreError {
@@ -21,7 +21,7 @@ enum UniqueViolation {
         return refusal
     }
 
-    /// The key of a row whose values another one has too.
+    /// Returns the key of a row whose values another row has too; nil if it cannot be found.
     private static func offender(
         _ statement: CreateStatement, on connection: Connection
     ) throws -> RecordID? {
