@@ -32,8 +32,8 @@ public final class MartletClient: DatabaseAccess {
     private let connectionState: ObservedState<ClientConnection>
     private let revisionState: ObservedState<Revision>
     public let _changes: ChangeHub
-    /// The outcome of the migration; nil if the file was opened by a schema script. If it has a
-    /// failure, the file can only be read, and the client refuses `write` and `sync`.
+    /// The outcome of the migration; nil if the file was opened by a schema script. If it is
+    /// `readOnly` or `restored`, the client refuses `write` and `sync`.
     public let migration: MigrationOutcome?
 
     private init(

@@ -26,7 +26,7 @@ public struct LargeWrite: Sendable {
     public let name: String
     private let folder: URL
     private let database: any DatabaseAccess
-    /// Nil once the write is complete or discarded.
+    /// The auxiliary file; nil once the write is complete or discarded.
     private let file: Confined<LargeWriteFile?>
 
     /// Opens or creates the auxiliary file. If gathering has not ended, its records are deleted.
@@ -75,7 +75,8 @@ public struct LargeWrite: Sendable {
 // MARK: - Gathering
 
 extension LargeWrite {
-    /// Whether gathering has ended. Then the large write can only be run.
+    /// Whether gathering has ended. Then the large write can only be run or discarded.
+    /// - Throws: `StoreError` `.misuse` if it was completed or discarded.
     public var isGathered: Bool {
         get async throws { try await using { $0.isGathered } }
     }
@@ -93,8 +94,10 @@ extension LargeWrite {
         return try await using { try $0.add(.insert, form) }
     }
 
-    /// Gathers updates of the records whose keys `records` carry, to the values that they carry. If
-    /// a record does not exist when its turn comes, it is not created.
+    /// Gathers updates of records. `records` carry the keys and the new values. If a record does
+    /// not exist when the update runs, it is not created.
+    /// - Throws: `StoreError`: `.unknown` and `.value` as from the table itself, `.misuse` after
+    ///   gathering has ended.
     public func update<Item: Record & Sendable>(
         _ records: [Item], in table: some Table
     ) async throws {
@@ -103,6 +106,8 @@ extension LargeWrite {
     }
 
     /// Gathers deletions of the records with these keys.
+    /// - Throws: `StoreError` `.misuse` after gathering has ended, and for a table whose key is not
+    ///   one column.
     public func delete(_ keys: [RecordID], from table: some Table) async throws {
         let (tableName, declaration) = (table.tableName, table.declaration)
         let key = try await database.read { context in
@@ -120,7 +125,8 @@ extension LargeWrite {
         _ = try await using { try $0.add(.delete, form) }
     }
 
-    /// Ends gathering. From now on everything that was gathered is written once.
+    /// Ends gathering. From then on, `run` writes every gathered record exactly once.
+    /// - Throws: `StoreError` if the file fails.
     public func endGathering() async throws {
         try await using { try $0.endGathering() }
     }
@@ -212,6 +218,7 @@ extension LargeWrite {
     }
 
     /// Deletes the gathered records that have not been written.
+    /// - Throws: `StoreError` `.inputOutput` if the auxiliary file cannot be removed.
     public func discard() async throws {
         let identity = try await using { $0.identity }
         try await removeFile()

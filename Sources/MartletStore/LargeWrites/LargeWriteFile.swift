@@ -14,7 +14,7 @@ struct LargeWriteOperation: Sendable {
     let kind: Kind
     let table: String
     let declaration: String?
-    /// The number under which other records refer to it; nil if it carries its key.
+    /// The number by which other records refer to it; nil if it carries its key.
     let made: Int64?
     let values: RecordValues
 }
@@ -47,7 +47,8 @@ final class LargeWriteFile {
     private var lastMade: Int64
     private var shapes: [Shape: Int64] = [:]
 
-    /// Keys that the database has yet to make count down from here, below all temporary ids.
+    /// Numbers for keys that the database has yet to make count down from here, below all temporary
+    /// ids.
     private static let firstMade = -(Int64(1) << 62)
     private static let mostMade = Int64(1) << 40
     /// The bytes of values after which a save ends.
@@ -163,7 +164,7 @@ final class LargeWriteFile {
                 form.declaration.map { .text($0) } ?? .null,
             ]
         ) { _ in }
-        // Columns without a type keep every value as it is.
+        // Columns without a type store every value as it is.
         let columns = shape.names.map { ", " + SQLName.quoted($0) }.joined()
         try session.connection.execute(
             "CREATE TABLE shape_\(number)(martlet_n INTEGER PRIMARY KEY\(columns))")

@@ -86,7 +86,7 @@ struct LargeWriteSteps: Sendable {
         case .insert:
             let key = try table.insert(values, in: context)
             guard let made = operation.made else { return }
-            // Later steps may name the record.
+            // Later operations may refer to the record.
             guard key != .integer(0) else { throw RowOutcome.passedOver(operation.table, nil) }
             try context.session.forEachRow(
                 "INSERT INTO martlet_large_keys VALUES (?, ?, ?)",
@@ -94,7 +94,7 @@ struct LargeWriteSteps: Sendable {
             ) { _ in }
         case .update:
             if try table.update(values, in: context) { return }
-            // With its key alone, an update says whether the record is there.
+            // An update with the key alone shows whether the record exists.
             let statements = try table.statements(context)
             guard try !table.update(statements.keyValues(values), in: context) else {
                 throw RowOutcome.passedOver(operation.table, statements.key(of: values))

@@ -1,9 +1,9 @@
 package import SystemKit
 
 extension Confined {
-    /// Runs `body` on the queue, after what was asked before, unless the task is cancelled until
-    /// then; `body` sees by the sign when the task is cancelled later.
-    /// - Throws: `StoreError` `.cancelled`; what `body` throws.
+    /// Runs `body` on the queue, after earlier calls, unless the task is cancelled before then. The
+    /// flag that `body` receives shows a later cancellation.
+    /// - Throws: `StoreError` `.cancelled`, and the error of `body`.
     package func runUnlessCancelled<Result: Sendable>(
         _ body: @escaping @Sendable (inout Value, CancellationFlag) throws -> Result
     ) async throws -> Result {
@@ -18,10 +18,9 @@ extension Confined {
         }
     }
 
-    /// Runs `body` on the queue, after what was asked before, and blocks the thread until it has
-    /// ended.
-    /// - Throws: `StoreError` `.misuse` on the queue of any confined value: two that wait for each
-    ///   other would wait for ever.
+    /// Runs `body` on the queue, after earlier calls, and blocks the thread until it has ended.
+    /// - Throws: `StoreError` `.misuse` on the queue of any confined value, because two calls that
+    ///   wait for each other would wait for ever.
     package func runBlocking<Result>(_ body: (inout Value) throws -> Result) throws -> Result {
         try ConfinedQueue.refuseNesting()
         return try wait(body)
@@ -29,7 +28,8 @@ extension Confined {
 }
 
 extension ConfinedQueue {
-    /// - Throws: `StoreError` `.misuse` on the queue of a confined value.
+    /// Refuses to wait on the queue of a confined value.
+    /// - Throws: `StoreError` `.misuse`.
     static func refuseNesting() throws {
         guard !isCurrent else {
             throw StoreError(

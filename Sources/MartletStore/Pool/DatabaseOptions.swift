@@ -1,25 +1,26 @@
-/// How a database is opened.
+/// The options of a database.
 public struct DatabaseOptions: Sendable {
-    /// Reading connections.
+    /// The number of reading connections.
     public var readers = 2
-    /// How long to wait for another connection's lock.
+    /// The longest time to wait for another connection's lock.
     public var busyTimeout: Duration = .seconds(10)
-    /// Prepared statements kept by each connection.
+    /// The number of prepared statements that each connection keeps.
     public var cachedStatements = 200
-    /// Whether each commit is on the disk when `write` returns (`synchronous = FULL`). Without it
-    /// a power cut may take the last commits back; never half of one.
+    /// Whether each commit is on the disk when `write` returns (`synchronous = FULL`). If not, a
+    /// power cut may undo the last commits, but never a part of one.
     public var isDurable = true
-    /// What watches, refuses and adds to writes.
+    /// Hooks that watch, refuse and extend writes.
     public var hooks = WriteHooks()
-    /// Hears of statements as they are run; for development.
+    /// Receives each statement as it runs; for development.
     public var trace: StatementTrace?
-    /// How often to look whether another process has written, while anyone observes.
+    /// How often the database checks for writes by another process while the app observes
+    /// something.
     public var externalWritesPeriod: Duration = .milliseconds(150)
-    /// Waits; a test gives its own.
+    /// Waits for a duration; a test can replace it.
     public var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
-    /// A registered VFS of SQLite's; nil for the platform's. For tests, with a disk that fails.
+    /// A VFS registered with SQLite; nil uses the platform's. Tests use one with a disk that fails.
     package var vfs: String?
-    /// Evenly spread bits, for random keys.
+    /// Returns evenly distributed random bits, for random keys.
     public var randomBits: @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
 
     public init() {}

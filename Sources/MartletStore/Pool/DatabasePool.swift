@@ -2,19 +2,25 @@ internal import SQLiteKit
 internal import Synchronization
 internal import SystemKit
 
-/// A SQLite database of the app's own, not kept in step: one writer, several readers, each on a
-/// queue of its own, so that nothing ever blocks the threads tasks run on.
+/// A SQLite database of the app's own, which is not synchronised. It has one writer and several
+/// readers, each on its own queue, so that it never blocks the threads that run tasks.
 ///
-/// An app may have several. For data that is shared with others open a client, which is used in the
-/// same way (`DatabaseAccess`).
+/// An app may have several. For shared data, open a client, which is used in the same way
+/// (`DatabaseAccess`).
+///
+/// ```swift
+/// let pool = try await DatabasePool.open(path: "notes.sqlite")
+/// try await pool.write { try players.insert(player, in: $0) }
+/// let all = try await pool.read { try players.all(in: $0) }
+/// ```
 public final class DatabasePool: DatabaseAccess {
     /// The file's path.
     public let path: String
     public let _changes: ChangeHub
-    /// How opening by versions ended; nil where the file was opened without. Where it has a
+    /// The outcome of the migration; nil if the file was opened without migrations. If it has a
     /// failure, the file can only be read.
     public let migration: MigrationOutcome?
-    /// Nil once it was closed.
+    /// The writer; nil once the pool was closed.
     private let writer: Confined<DatabaseWriter?>
     private let readers: ReaderPool
     private let watch: ExternalWritesWatch
@@ -39,23 +45,23 @@ public final class DatabasePool: DatabaseAccess {
     }
 
     /// Opens or creates a file.
-    /// - Throws: `StoreError` where the file cannot be used.
+    /// - Throws: `StoreError` if the file cannot be used.
     public static func open(
         path: String, options: DatabaseOptions = DatabaseOptions()
     ) async throws -> DatabasePool {
         try await open(path: path, migrator: nil, fallback: .fail, options: options)
     }
 
-    /// Opens or creates a file, and leads it through the versions it has not seen.
+    /// Opens or creates a file, and runs the versions that it has not seen.
     /// - Parameters:
     ///   - path: The SQLite file.
     ///   - migrations: All versions of the app's tables.
-    ///   - fallback: What to do when a version cannot be run; see `migration`. There is nothing to
-    ///     fetch anew here: `fetchAnew` is the same as `readOnly`.
-    ///   - options: How it is opened.
-    ///   - progress: Told before and after each version, on the queue that opens the file.
-    /// - Throws: `StoreError`: `.newer` for the file of a newer app, what a version fails of, what
-    ///   the file fails of.
+    ///   - fallback: The action if a version cannot be run; see `migration`. A pool has no server
+    ///     to refetch data from, so `fetchAnew` acts as `readOnly`.
+    ///   - options: The options of the database.
+    ///   - progress: Called before and after each version, on the queue that opens the file.
+    /// - Throws: `StoreError`: `.newer` if a newer version of the app wrote the file, and the
+    ///   failure of a version or of the file.
     public static func open(
         path: String, migrations: Migrations, fallback: MigrationFallback = .fail,
         options: DatabaseOptions = DatabaseOptions(),
@@ -75,7 +81,7 @@ public final class DatabasePool: DatabaseAccess {
                 "A database needs a file, because its connections share it; give a path, of a"
                     + " temporary file if nothing is to be kept.")
         }
-        // Opening blocks, and may recover a log: so it happens on a queue as well.
+        // Opening blocks, and may recover a log, so it runs on a queue too.
         let parts = try await Confined(label: "martlet.open", ()).run { _ in
             do {
                 return try Parts(
@@ -87,14 +93,16 @@ public final class DatabasePool: DatabaseAccess {
         return DatabasePool(path: path, parts: parts, options: options)
     }
 
-    /// Runs `body` on one moment's data. Reading never waits for writing.
+    /// Runs `body` on the data of one moment. A read never waits for a write.
+    /// - Throws: The error of `body`; `StoreError` if the pool was closed, the task is cancelled,
+    ///   or the file fails.
     public func read<Result: Sendable>(
         _ body: @escaping @Sendable (ReadContext) throws -> Result
     ) async throws -> Result {
         try await making { try await self.readers.read(body) }
     }
 
-    /// Reads, and tells what part of the database was read.
+    /// Reads, and also returns which part of the database was read.
     public func _observedRead<Result: Sendable>(
         willRead: @escaping @Sendable () -> Void,
         _ body: @escaping @Sendable (ReadContext) throws -> Result
@@ -102,7 +110,9 @@ public final class DatabasePool: DatabaseAccess {
         try await making { try await self.readers.observedRead(willRead: willRead, body) }
     }
 
-    /// Runs `body` as one save: all of it happens, or, where it throws, nothing.
+    /// Runs `body` as one save. If `body` throws, nothing is written.
+    /// - Throws: The error of `body`; `StoreError` if the pool was closed, the task is cancelled,
+    ///   or the database refuses.
     @discardableResult
     public func write<Result: Sendable>(
         _ body: @escaping @Sendable (WriteContext) throws -> Result
@@ -112,7 +122,8 @@ public final class DatabasePool: DatabaseAccess {
         }
     }
 
-    /// Runs work again after making a table it met for the first time.
+    /// Runs `work`. If it needs a table that does not exist yet, creates the table and runs it
+    /// again.
     private func making<Result: Sendable>(
         _ work: () async throws -> Result
     ) async throws -> Result {
@@ -134,8 +145,8 @@ public final class DatabasePool: DatabaseAccess {
         return writer
     }
 
-    /// Ends observations, and closes the file's connections, each after the work it was given. What
-    /// is asked later is refused with `StoreError` `.misuse`; closing again does nothing.
+    /// Ends observations, and closes the file's connections after their current work. Later calls
+    /// throw `StoreError` `.misuse`; closing again does nothing.
     public func close() async {
         watch.setWanted(false)
         _changes.finish()
@@ -143,7 +154,7 @@ public final class DatabasePool: DatabaseAccess {
         try? await writer.run { $0 = nil }
     }
 
-    /// What a pool is made of.
+    /// The parts of a pool.
     private struct Parts: Sendable {
         let hub = ChangeHub()
         let writer: Confined<DatabaseWriter?>
@@ -159,10 +170,10 @@ public final class DatabasePool: DatabaseAccess {
             let connection = try Connection(
                 path: path, vfs: options.vfs, busyTimeoutMilliseconds: milliseconds,
                 cachedStatements: options.cachedStatements, tracksTables: true)
-            // A newer app's file is not even switched to another journal.
+            // The file of a newer app version must not be changed, not even its journal mode.
             _ = try migrator?.pending(on: connection)
-            // The schema is trusted here because SQLite lets triggers keep a full-text index only
-            // then; and a row that REPLACE deletes must fire its trigger.
+            // SQLite lets triggers maintain a full-text index only if the schema is trusted. And a
+            // row that REPLACE deletes must fire its trigger.
             try connection.execute(
                 """
                 PRAGMA journal_mode = WAL;
@@ -193,13 +204,13 @@ public final class DatabasePool: DatabaseAccess {
     }
 }
 
-/// For programs without tasks, such as command-line tools: the same work, waited for by the thread.
+/// Reads and writes for programs without tasks, such as command-line tools. They block the thread.
 ///
-/// Within a closure that reads or writes they are refused (`StoreError` `.misuse`), since two that
+/// Within a closure that reads or writes, they throw `StoreError` `.misuse`, because two calls that
 /// wait for each other would wait for ever.
 extension DatabasePool {
-    /// Runs `body` on one moment's data, and blocks the thread until it has ended.
-    /// - Throws: What `body` throws; `StoreError`.
+    /// Runs `body` on the data of one moment, and blocks the thread until it has ended.
+    /// - Throws: The error of `body`; `StoreError`.
     @available(*, noasync, message: "it blocks; await “read” instead")
     public func readBlocking<Result>(
         _ body: (ReadContext) throws -> Result
@@ -215,8 +226,8 @@ extension DatabasePool {
         }
     }
 
-    /// Runs `body` as one save, and blocks the thread until it is on the disk.
-    /// - Throws: What `body` throws, and then nothing was written; `StoreError`.
+    /// Runs `body` as one save, and blocks the thread until it is committed.
+    /// - Throws: The error of `body`, and `StoreError`; nothing was written then.
     @available(*, noasync, message: "it blocks; await “write” instead")
     @discardableResult
     public func writeBlocking<Result>(

@@ -2,7 +2,7 @@ package import MartletModel
 package import SQLiteKit
 internal import SQLiteRecords
 
-/// The writing connection of a database that is not kept in step, on its queue.
+/// The writing connection of a database that is not synchronised. It is confined to its queue.
 final class DatabaseWriter {
     let session: Session
     private let collector = ChangeCollector(ignoredPrefix: ReservedWords.prefix)
@@ -23,7 +23,9 @@ final class DatabaseWriter {
         session.connection.report(to: collector)
     }
 
-    /// - Parameter sign: Seen before the commit; a save that is not wanted any more is taken back.
+    /// Runs a save.
+    /// - Parameter sign: It is checked before the commit; the save is rolled back if it is no
+    ///   longer wanted.
     func write<Result>(
         _ sign: CancellationFlag, _ body: (WriteContext) throws -> Result
     ) throws -> Result {
@@ -71,7 +73,7 @@ final class DatabaseWriter {
         }
     }
 
-    /// Commits; says which references hold it up where foreign keys wait for the commit.
+    /// Commits. If a deferred foreign key refuses the commit, the error names the references.
     private func commit() throws {
         do {
             try session.connection.commit()
@@ -84,7 +86,7 @@ final class DatabaseWriter {
         }
     }
 
-    /// Makes a table on its first use, unless it was made meanwhile.
+    /// Creates a table on its first use, unless it was created meanwhile.
     func make(_ missing: MissingTable) throws {
         let connection = session.connection
         do {
@@ -111,7 +113,7 @@ final class DatabaseWriter {
                 causes: .local, tables: ChangedRecords.byTable(taken, session: session)))
     }
 
-    /// Looks whether another connection, of any process, has written.
+    /// Checks whether another connection, of any process, has written.
     func lookForExternalWrites() {
         guard let version = try? session.connection.dataVersion(),
             version != dataVersion
@@ -119,7 +121,7 @@ final class DatabaseWriter {
         dataVersion = version
         generation.advance()
         if !hub.drafts.isEmpty {
-            // A session of its own, because others may have changed the schema.
+            // The session is a new one, because another program may have changed the schema.
             let context = ReadContext(
                 session: Session(connection: session.connection, generation: generation))
             defer { context.end() }
@@ -130,8 +132,8 @@ final class DatabaseWriter {
 }
 
 extension ChangedRecords {
-    /// What a collector has taken, with the records' keys.
-    /// - Parameter gone: Keys known to be gone, by table.
+    /// Returns the changes that a collector has taken, with the records' keys.
+    /// - Parameter gone: The keys known to be deleted, by table.
     package static func byTable(
         _ taken: [String: ChangeCollector.Rows], gone: [String: Set<RecordID>] = [:],
         session: Session
@@ -151,7 +153,7 @@ extension ChangedRecords {
 }
 
 extension Session {
-    /// The key of the record in a row; nil where the row is gone.
+    /// Returns the key of the record in a row; nil if the row is gone.
     fileprivate func key(ofRow rowID: Int64, in table: TableDescription) -> RecordID? {
         let sql = """
             SELECT \(SQLName.quoted(table.key[0])) FROM \(SQLName.quoted(table.name))

@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// Looks from time to time whether another process has written, for as long as anyone wants to
-/// know. SQLite tells nobody; asking costs a few microseconds.
+/// Checks periodically whether another process has written, while this is wanted. SQLite does not
+/// notify other processes; a check costs a few microseconds.
 package final class ExternalWritesWatch: Sendable {
     private let period: Duration
     private let sleep: @Sendable (Duration) async throws -> Void
@@ -26,7 +26,8 @@ package final class ExternalWritesWatch: Sendable {
             }
             guard task == nil else { return }
             let (period, sleep, look) = (period, sleep, look)
-            // What was written while nobody observed is no news, or soon told.
+            // A write from the time before is no news to new observers, or is found by the next
+            // check.
             look()
             task = Task {
                 while !Task.isCancelled {

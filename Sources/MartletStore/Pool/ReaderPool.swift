@@ -1,13 +1,14 @@
 internal import SQLiteKit
 internal import SystemKit
 
-/// Reading connections to one file, each on a queue of its own.
+/// The reading connections to one file, each on its own queue.
 package final class ReaderPool: Sendable {
-    /// Nil once it was closed.
+    /// The readers; each is nil once the pool was closed.
     private let readers: [Confined<Session?>]
     private let line: ReaderQueue
 
-    /// - Parameter count: At least one reader is made.
+    /// Opens the readers.
+    /// - Parameter count: The number of readers; at least one is opened.
     package init(
         count: Int, label: String = "martlet.reader", make: () throws -> sending Session
     ) throws {
@@ -23,16 +24,16 @@ package final class ReaderPool: Sendable {
         Confined(label: label, try make())
     }
 
-    /// Runs `body` in one read transaction, on the reader that is idle first. A cancelled task stops its
-    /// query, or its wait for a reader.
+    /// Runs `body` in one read transaction, on the reader that is idle first. If the task is
+    /// cancelled, its query stops, or its wait for a reader ends.
     package func read<Result: Sendable>(
         _ body: @escaping @Sendable (ReadContext) throws -> Result
     ) async throws -> Result {
         try await run { session in try Self.read(session, recorder: nil, body) }
     }
 
-    /// Reads, and tells what part of the database was read.
-    /// - Parameter willRead: Called before the moment is fixed that is read.
+    /// Reads, and also returns which part of the database was read.
+    /// - Parameter willRead: Called before the moment of the read is fixed.
     package func observedRead<Result: Sendable>(
         willRead: @escaping @Sendable () -> Void,
         _ body: @escaping @Sendable (ReadContext) throws -> Result
@@ -55,7 +56,7 @@ package final class ReaderPool: Sendable {
         }
     }
 
-    /// Opens all readers anew, after a change to what they were opened with.
+    /// Reopens all readers, after a change to the file's tables.
     package func reopen(_ make: @escaping @Sendable () throws -> sending Session) async throws {
         for reader in readers {
             try await reader.run { session in

@@ -1,8 +1,8 @@
 internal import Dispatch
 internal import Synchronization
 
-/// Hands out a number of readers, by their numbers, to the callers that ask for one: first come,
-/// first served, and each caller gets the reader that is idle first.
+/// Assigns readers, by their numbers, to callers: first come, first served. Each caller gets the
+/// reader that is idle first.
 final class ReaderQueue: Sendable {
     private struct Waiter {
         let ticket: Int
@@ -13,7 +13,7 @@ final class ReaderQueue: Sendable {
         var idle: [Int]
         var waiting: [Waiter] = []
         var tickets = 0
-        /// Tickets of tasks that were cancelled before they began to wait.
+        /// The tickets of tasks that were cancelled before they began to wait.
         var cancelled: Set<Int> = []
     }
 
@@ -23,8 +23,8 @@ final class ReaderQueue: Sendable {
         state = Mutex(State(idle: Array((0..<count).reversed())))
     }
 
-    /// Waits for a reader; a cancelled task waits no longer.
-    /// - Returns: The reader's number, to be given back by `leave`.
+    /// Waits for a reader; ends the wait if the task is cancelled.
+    /// - Returns: The reader's number, to be returned with `leave`.
     /// - Throws: `StoreError` `.cancelled`.
     func take() async throws -> Int {
         let ticket = newTicket()
@@ -47,7 +47,7 @@ final class ReaderQueue: Sendable {
         return gathering.readers[0]
     }
 
-    /// Waits for all readers, after the callers that wait already; later callers wait for `leave`.
+    /// Waits for all readers, after the callers that already wait; later callers wait for `leave`.
     func takeAll(_ count: Int) async -> [Int] {
         let gathering = Gathering(count: count)
         await withCheckedContinuation { continuation in
@@ -56,7 +56,7 @@ final class ReaderQueue: Sendable {
         return gathering.readers
     }
 
-    /// Gives a reader back.
+    /// Returns a reader.
     func leave(_ index: Int) {
         let next = state.withLock { state -> Waiter? in
             guard state.waiting.isEmpty else { return state.waiting.removeFirst() }
@@ -66,7 +66,7 @@ final class ReaderQueue: Sendable {
         next?.resume(.success(index))
     }
 
-    /// Readers gathered for one caller.
+    /// The readers gathered for one caller.
     private final class Gathering: Sendable {
         private let count: Int
         private let gathered = Mutex<[Int]>([])
@@ -75,6 +75,7 @@ final class ReaderQueue: Sendable {
 
         var readers: [Int] { gathered.withLock { $0 } }
 
+        /// Adds a reader.
         /// - Returns: Whether it was the last one.
         func add(_ reader: Int) -> Bool {
             gathered.withLock {
@@ -84,7 +85,7 @@ final class ReaderQueue: Sendable {
         }
     }
 
-    /// Joins the line `count` times at once, so that two callers that want all readers do not each
+    /// Joins the queue `count` times at once, so that two callers that want all readers do not each
     /// hold some of them.
     private func join(
         count: Int, _ gathering: Gathering, whenComplete: @escaping @Sendable () -> Void

@@ -1,9 +1,10 @@
-/// A secret's name in plain characters, for places that treat some characters or spellings alike.
+/// Encodes a secret's name in plain characters, for storage that treats some characters or
+/// spellings alike.
 ///
-/// Lower-case letters, digits, “-”, “_” and “.” stand for themselves, every other byte as “%” and
-/// two hexadecimal digits, upper-case letters too because some file systems do not tell them from
-/// lower-case ones; a “.” at the beginning too. So no name leads out of a folder, and no two names
-/// meet.
+/// Lower-case letters, digits, “-”, “_” and “.” stand for themselves. Every other byte becomes “%”
+/// and two hexadecimal digits. Upper-case letters do too, because some file systems do not
+/// distinguish them from lower-case ones, and so does a “.” at the beginning. Therefore no name
+/// leads out of a folder, and no two names collide.
 enum EncodedName {
     private static let digits = Array("0123456789abcdef".utf8)
 
@@ -21,7 +22,7 @@ enum EncodedName {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// The name; nil where the text is not one that `encoded` makes.
+    /// Returns the name; nil if `encoded` cannot have made the text.
     static func decoded(_ text: String) -> String? {
         var bytes: [UInt8] = []
         var rest = text.utf8[...]

@@ -1,9 +1,12 @@
-/// What may be the name of a file in a `FileStore`.
+/// Checks the names of files in a `FileStore`.
 enum FileName {
-    /// Bytes of UTF-8; what ext4, APFS and most others take.
+    /// The maximum bytes of a name in UTF-8; ext4, APFS and most other file systems have this
+    /// limit.
     static let longest = 255
 
-    /// Refuses what would lead out of the folder, hide there, or trouble other programs.
+    /// Refuses a name that would lead out of the folder, hide in it, or cause trouble in other
+    /// programs.
+    /// - Throws: `StoreError` `.value`.
     static func check(_ name: String) throws(StoreError) {
         guard !name.isEmpty, name.utf8.count <= longest else {
             throw StoreError(

@@ -1,25 +1,24 @@
 package import SystemKit
 
-/// Secrets in a private folder: one file each, that only its owner may read. For Linux, and for
-/// programs without a keychain.
+/// Stores secrets in a private folder: one file each, which only its owner may read. It is for
+/// Linux, and for programs without a keychain.
 ///
-/// What protects them is the file system, as for SSH keys: other users cannot read them, other
-/// programs of the same user and copies of the disk can. The folder (mode 700) is made with the
-/// first secret; the files have mode 600. A folder or file that others may read, or that belongs to
-/// someone else, is refused with a sentence that says what to do, because the secrets in it may be
-/// known by now.
+/// The file system protects them, as it does SSH keys: other users cannot read them, but other
+/// programs of the same user can, and so can a reader of a copy of the disk. The folder (mode 700)
+/// is created with the first secret; the files have mode 600. If others may read a folder or file,
+/// or it belongs to another user, it is refused with a sentence that says what to do, because the
+/// secrets in it may no longer be secret.
 ///
-/// A secret is written to a file of another name, brought to the disk and put in place, so that a
-/// kill or a power cut leaves the old one or the new one. Several stores and processes may use one
-/// folder.
+/// A secret is written to a temporary file, flushed to the disk and renamed, so that a kill or a
+/// power cut leaves the old one or the new one. Several stores and processes may use one folder.
 public final class FileSecretStore: SecretStore {
     /// The folder's path.
     public let folder: String
     private let state: Confined<StateFolder>
 
-    /// The secrets of a folder. Nothing is read or made yet.
+    /// Creates a store for a folder. It does not read or create anything yet.
     /// - Parameter folder: The path of a folder that is used for nothing else. On a computer with
-    ///   several users, one inside the home folder.
+    ///   several users, it should be inside the home folder.
     public convenience init(folder: String) {
         self.init(folder: folder, faults: nil)
     }
@@ -31,7 +30,8 @@ public final class FileSecretStore: SecretStore {
         self.state = Confined(label: "martlet.secrets", state)
     }
 
-    /// Keeps a secret, in the place of the one before.
+    /// Stores a secret, and replaces the one before.
+    /// - Throws: `StoreError`; see `SecretStore`.
     public func set(_ secret: [UInt8], for name: String) async throws {
         try SecretLimits.check(name: name)
         try SecretLimits.check(secret: secret)
@@ -40,7 +40,8 @@ public final class FileSecretStore: SecretStore {
         }
     }
 
-    /// The secret of that name; nil where there is none.
+    /// Returns the secret of that name; nil if there is none.
+    /// - Throws: `StoreError`; see `SecretStore`.
     public func secret(for name: String) async throws -> [UInt8]? {
         try SecretLimits.check(name: name)
         return try await state.run { folder in
@@ -60,6 +61,7 @@ public final class FileSecretStore: SecretStore {
     }
 
     /// Removes the secret of that name, if there is one.
+    /// - Throws: `StoreError`; see `SecretStore`.
     public func remove(_ name: String) async throws {
         try SecretLimits.check(name: name)
         _ = try await state.run { folder in
@@ -67,7 +69,8 @@ public final class FileSecretStore: SecretStore {
         }
     }
 
-    /// The names of all secrets, sorted by their bytes.
+    /// Returns the names of all secrets, sorted by their bytes.
+    /// - Throws: `StoreError`; see `SecretStore`.
     public func names() async throws -> [String] {
         let names = try await state.run { folder in
             try folder.existing { try $0.names() } ?? []

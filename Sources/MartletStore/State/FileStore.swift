@@ -2,29 +2,36 @@ public import Foundation
 internal import Synchronization
 package import SystemKit
 
-/// Files by name in one folder: pictures, documents, whatever is too large for a row. The database
-/// keeps the names.
+/// Stores files by name in one folder, such as pictures, documents and other data that is too large
+/// for a row. The database stores the names.
 ///
-/// A file is replaced whole: whoever reads it, in this process or another, sees the old one or the
-/// new one, and so does the next start after a kill or a power cut. What a killed process left
-/// half-written is removed by the first write of the next one.
+/// ```swift
+/// let pictures = FileStore(folder: folder)
+/// try await pictures.write(png, as: "\(id).png")
+/// let png = try await pictures.data(of: "\(id).png")
+/// ```
 ///
-/// The folder is made when the first file is written, open to its owner alone, as are the files. A
-/// name is 1 to 255 bytes of UTF-8, without “/” and control characters, and does not begin with
-/// “.”. Whether upper and lower case, or two spellings of “é”, make two names, is up to the file
-/// system; names made of hashes or ids avoid the question.
+/// A file is replaced as a whole. Every reader, in this process or another, sees the old one or the
+/// new one, and so does the next start after a kill or a power cut. If a killed process left a
+/// half-written file, the next process's first write removes it.
 ///
-/// Reading never waits for writing, and neither holds a thread that tasks run on. Every call throws
-/// `StoreError`: `.value` for a name that is not allowed, `.unknown` for a missing file, `.diskFull`,
-/// `.inputOutput` where this user may not, `.readOnly`, and `.file` where a folder or a link stands
-/// in place of the file. After an error the file is the old one or the new one, whole.
+/// The folder and the files are open to their owner alone; the folder is created with the first
+/// file. A name has 1 to 255 bytes of UTF-8, has no “/” and no control characters, and does not
+/// begin with “.”. The file system decides whether upper and lower case, or two spellings of “é”,
+/// are different names. Names made of hashes or ids avoid the question.
+///
+/// A read never waits for a write, and neither blocks a thread that runs tasks. Every call throws
+/// `StoreError`: `.value` for a name that is not allowed, `.unknown` for a missing file,
+/// `.diskFull`, `.inputOutput` if this user has no permission, `.readOnly`, and `.file` if a folder
+/// or a link is in place of the file. After an error, the file is completely the old one or the new
+/// one.
 public final class FileStore: Sendable {
     /// The folder's path.
     public let folder: String
     private let reader: Confined<StateFolder>
     private let writer: Confined<StateFolder>
 
-    /// The files of a folder. Nothing is read or made yet.
+    /// Creates a store for a folder. It does not read or create anything yet.
     public convenience init(folder: String) {
         self.init(folder: folder, faults: nil)
     }
@@ -37,7 +44,9 @@ public final class FileStore: Sendable {
             label: "martlet.files.writer", StateFolder(path: folder, faults: faults))
     }
 
-    /// Puts a file with this content under a name, in the place of what was there.
+    /// Writes a file under a name, and replaces an earlier one.
+    /// - Throws: `StoreError`; see `FileStore`.
+    /// - Complexity: O(*n*), *n* bytes.
     public func write(_ data: Data, as name: String) async throws {
         try FileName.check(name)
         try await writer.run { folder in
@@ -45,11 +54,13 @@ public final class FileStore: Sendable {
         }
     }
 
-    /// Puts a copy of a file under a name, in the place of what was there, a part at a time. Stops
-    /// when the task is cancelled.
+    /// Copies a file under a name, piece by piece, and replaces an earlier one. Stops if the task
+    /// is cancelled.
     /// - Parameters:
-    ///   - url: A file's, anywhere on this device.
-    ///   - name: The copy's.
+    ///   - url: The URL of a file on this device.
+    ///   - name: The name of the copy.
+    /// - Throws: `StoreError`; see `FileStore`. `.cancelled` if the task is cancelled.
+    /// - Complexity: O(*n*), *n* bytes.
     public func copy(from url: URL, as name: String) async throws {
         try FileName.check(name)
         guard url.isFileURL else {
@@ -72,7 +83,9 @@ public final class FileStore: Sendable {
         }
     }
 
-    /// The content of a file.
+    /// Returns the content of a file.
+    /// - Throws: `StoreError`; see `FileStore`.
+    /// - Complexity: O(*n*), *n* bytes.
     public func data(of name: String) async throws -> Data {
         try await reading(name) { folder in
             guard let file = try folder.file(name) else { return nil }
@@ -80,13 +93,15 @@ public final class FileStore: Sendable {
         }
     }
 
-    /// The length of a file in bytes.
+    /// Returns the length of a file in bytes.
+    /// - Throws: `StoreError`; see `FileStore`.
     public func size(of name: String) async throws -> Int64 {
         try await reading(name) { try Self.facts($0, name)?.size }
     }
 
-    /// Where a file is, for those who open it themselves. To change it, write it anew: what is
-    /// written in place can be seen half done.
+    /// Returns the URL of a file, for code that opens it directly. To change the file, write it
+    /// again with `write`: a change in place can be seen half done.
+    /// - Throws: `StoreError`; see `FileStore`.
     public func url(of name: String) async throws -> URL {
         let path = folder
         return try await reading(name) { folder in
@@ -96,7 +111,8 @@ public final class FileStore: Sendable {
         }
     }
 
-    /// Whether there is a file of that name.
+    /// Returns whether there is a file of that name.
+    /// - Throws: `StoreError`; see `FileStore`.
     public func contains(_ name: String) async throws -> Bool {
         try FileName.check(name)
         return try await reader.run { folder in
@@ -105,7 +121,8 @@ public final class FileStore: Sendable {
     }
 
     /// Removes a file.
-    /// - Returns: False where there was none.
+    /// - Returns: False if there was none.
+    /// - Throws: `StoreError`; see `FileStore`.
     @discardableResult
     public func remove(_ name: String) async throws -> Bool {
         try FileName.check(name)
@@ -114,8 +131,10 @@ public final class FileStore: Sendable {
         }
     }
 
-    /// The names of all files, sorted. What others have put there is listed too, where it is a file
-    /// and its name is allowed.
+    /// Returns the names of all files, sorted. Files of other programs are included if their names
+    /// are allowed.
+    /// - Throws: `StoreError`; see `FileStore`.
+    /// - Complexity: O(*n* log *n*), *n* files.
     public func names() async throws -> [String] {
         try await reader.run { folder in
             let names = try folder.existing { folder in
@@ -152,7 +171,7 @@ public final class FileStore: Sendable {
         StoreError(.file, "A file was expected, and something else stands there. Remove it.")
     }
 
-    /// Up until it is lowered, from any thread.
+    /// A flag that is up until a thread lowers it.
     private final class Flag: Sendable {
         private let state = Atomic(true)
 

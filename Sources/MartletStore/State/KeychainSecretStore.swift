@@ -1,46 +1,51 @@
 #if canImport(Security)
     internal import SystemKit
 
-    /// Secrets in the keychain of Apple's platforms.
+    /// Stores secrets in the keychain of Apple's platforms.
     ///
-    /// They stay on this device, out of iCloud and out of backups that are put back elsewhere, and
-    /// can be read from the first unlocking after a start on, also while the device is locked.
-    /// Before that a call throws `StoreError` (`.busy`): try again once the device was unlocked.
+    /// The secrets stay on this device: they are not in iCloud, and not in backups that are
+    /// restored to another device. They can be read once the device was unlocked after its start,
+    /// also while it is locked again. Before that, a call throws `StoreError` (`.busy`): try again
+    /// once the device was unlocked.
     public final class KeychainSecretStore: SecretStore {
         private let keychain: Confined<Keychain>
 
-        /// The secrets of a service.
+        /// Creates a store for the secrets of a service.
         /// - Parameters:
-        ///   - service: What they are filed under; the app's bundle identifier, as a rule.
+        ///   - service: The name under which they are filed; usually the app's bundle identifier.
         ///   - accessGroup: The group of apps that share them; nil for this app alone.
-        ///   - isForApps: On macOS, false for a program that is not a signed app: it has the user's
-        ///     login keychain. Without effect elsewhere.
+        ///   - isForApps: On macOS, false for a program that is not a signed app, which uses the
+        ///     user's login keychain. It has no effect on other platforms.
         public init(service: String, accessGroup: String? = nil, isForApps: Bool = true) {
             keychain = Confined(
                 label: "martlet.keychain",
                 Keychain(service: service, accessGroup: accessGroup, isForApps: isForApps))
         }
 
-        /// Keeps a secret, in the place of the one before.
+        /// Stores a secret, and replaces the one before.
+        /// - Throws: `StoreError`; see `SecretStore`.
         public func set(_ secret: [UInt8], for name: String) async throws {
             try SecretLimits.check(name: name)
             try SecretLimits.check(secret: secret)
             try await run { try $0.set(secret, for: EncodedName.encoded(name)) }
         }
 
-        /// The secret of that name; nil where there is none.
+        /// Returns the secret of that name; nil if there is none.
+        /// - Throws: `StoreError`; see `SecretStore`.
         public func secret(for name: String) async throws -> [UInt8]? {
             try SecretLimits.check(name: name)
             return try await run { try $0.item(EncodedName.encoded(name)) }
         }
 
         /// Removes the secret of that name, if there is one.
+        /// - Throws: `StoreError`; see `SecretStore`.
         public func remove(_ name: String) async throws {
             try SecretLimits.check(name: name)
             _ = try await run { try $0.remove(EncodedName.encoded(name)) }
         }
 
-        /// The names of all secrets, sorted by their bytes.
+        /// Returns the names of all secrets, sorted by their bytes.
+        /// - Throws: `StoreError`; see `SecretStore`.
         public func names() async throws -> [String] {
             let accounts = try await run { try $0.accounts() }
             return SecretLimits.sorted(accounts.compactMap(EncodedName.decoded))

@@ -1,8 +1,9 @@
-/// What every secret store takes.
+/// The limits of every secret store.
 enum SecretLimits {
-    /// Bytes of a name's UTF-8. Encoded for a file's name it has up to three times as many.
+    /// The maximum bytes of a name in UTF-8. Encoded as a file's name, it has up to three times as
+    /// many.
     static let nameBytes = 80
-    /// Bytes of a secret.
+    /// The maximum bytes of a secret.
     static let secretBytes = 65_536
 
     static func check(name: String) throws(StoreError) {
@@ -23,7 +24,7 @@ enum SecretLimits {
         }
     }
 
-    /// By bytes, not by Unicode's rules, so that all stores agree.
+    /// Returns the names sorted by bytes, not by Unicode's rules, so that all stores agree.
     static func sorted(_ names: [String]) -> [String] {
         names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
     }

@@ -1,6 +1,6 @@
-/// The name of a setting, its type, and what it is before anyone sets it.
+/// The name of a setting, its type, and its default value.
 ///
-/// Declare keys once, where they are found by their leading dot:
+/// Declare keys once, as static members, so that calls can name them after a dot:
 ///
 /// ```swift
 /// extension SettingKey<Bool> {
@@ -9,12 +9,12 @@
 /// try await settings.set(.showsScores, to: false)
 /// ```
 public struct SettingKey<Value: Codable & Sendable>: Sendable {
-    /// 1 to 255 bytes of UTF-8 without NUL.
+    /// The setting's name: 1 to 255 bytes of UTF-8 without NUL.
     public let name: String
     /// The value of a setting that was never set, or was removed.
     public let defaultValue: Value
 
-    /// A key; nothing is stored by making one.
+    /// Creates a key. This stores nothing.
     public init(_ name: String, default defaultValue: Value) {
         self.name = name
         self.defaultValue = defaultValue

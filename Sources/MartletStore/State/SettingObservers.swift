@@ -1,8 +1,8 @@
 internal import Synchronization
 
-/// Wakes those who observe settings.
+/// Wakes the observers of settings.
 ///
-/// One wake is kept for an observer that is busy; it stands for all changes meanwhile.
+/// One wake is kept for a busy observer; it stands for all changes meanwhile.
 final class SettingObservers: Sendable {
     private struct Observer {
         let name: String
@@ -18,13 +18,15 @@ final class SettingObservers: Sendable {
 
     private let state = Mutex(State())
 
-    /// Tells `handler` when the first observer comes and when the last one goes, in that order and
-    /// never two at a time; it must not come back here.
+    /// Sets the handler that is called when the first observer arrives and when the last one
+    /// leaves. The calls come in that order, and one at a time. The handler must not call this
+    /// object.
     func onDemand(_ handler: @escaping @Sendable (Bool) -> Void) {
         state.withLock { $0.onDemand = handler }
     }
 
-    /// Wakes when the setting may have changed; ends when observation is ended.
+    /// Returns a stream that wakes when the setting may have changed, and ends when observation is
+    /// ended.
     func wakes(for name: String) -> AsyncStream<Void> {
         let (stream, wake) = AsyncStream.makeStream(
             of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -43,7 +45,7 @@ final class SettingObservers: Sendable {
         return stream
     }
 
-    /// Wakes the observers of a setting; all with nil.
+    /// Wakes the observers of a setting, or all observers if `name` is nil.
     func wake(_ name: String?) {
         let woken = state.withLock { state in
             state.observers.values.filter { name == nil || $0.name == name }
@@ -51,7 +53,7 @@ final class SettingObservers: Sendable {
         for observer in woken { observer.wake.yield() }
     }
 
-    /// Ends all observation, for good.
+    /// Ends all observation permanently.
     func finish() {
         let ended = state.withLock { state in
             state.isFinished = true

@@ -1,8 +1,8 @@
-/// The values of one setting: first the value there is, at once, then each new one.
+/// The values of one setting: first the current value, at once, then each new one.
 ///
-/// Who is slow gets the newest value and misses those between. Equal values in a row come once.
-/// Ends when the settings are closed or the task is cancelled; throws `StoreError` where the value
-/// cannot be read.
+/// A slow reader gets the newest value and misses the ones between. Consecutive equal values come
+/// once. The sequence ends when the settings are closed or the task is cancelled. It throws
+/// `StoreError` if the value cannot be read.
 public struct SettingValues<Value: Codable & Sendable>: AsyncSequence, Sendable {
     /// A setting's value.
     public typealias Element = Value
@@ -10,20 +10,20 @@ public struct SettingValues<Value: Codable & Sendable>: AsyncSequence, Sendable 
     let settings: Settings
     let key: SettingKey<Value>
 
-    /// Begins to observe; ends when the iterator goes.
+    /// Begins to observe. The observation ends when the iterator is released.
     public func makeAsyncIterator() -> Iterator {
-        // Listening begins before the first look, so that no change falls between.
+        // Listening begins before the first read, so that no change falls between.
         Iterator(
             settings: settings, key: key,
             wakes: settings.observers.wakes(for: key.name).makeAsyncIterator())
     }
 
-    /// Goes through the values; for one task.
+    /// Iterates over the values; for one task.
     public struct Iterator: AsyncIteratorProtocol {
         fileprivate let settings: Settings
         fileprivate let key: SettingKey<Value>
         fileprivate var wakes: AsyncStream<Void>.Iterator
-        /// The JSON handed out last; the inner nil stands for the default.
+        /// The JSON returned last; the inner nil stands for the default.
         private var last: String??
         private var hasEnded = false
 
@@ -35,7 +35,9 @@ public struct SettingValues<Value: Codable & Sendable>: AsyncSequence, Sendable 
             self.wakes = wakes
         }
 
-        /// The next value; waits for it.
+        /// Waits for the next value.
+        /// - Returns: The value; nil if the settings were closed or the task was cancelled.
+        /// - Throws: `StoreError` if the value cannot be read; the sequence then ends.
         public mutating func next() async throws -> Value? {
             guard !hasEnded else { return nil }
             do {

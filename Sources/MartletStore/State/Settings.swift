@@ -2,25 +2,31 @@ internal import Foundation
 internal import SQLiteKit
 internal import SystemKit
 
-/// Settings of this device: what a person chose here, and what the app wants to remember. They are
-/// not kept in step with anyone. Secrets do not belong here (`SecretStore`).
+/// Stores settings of this device: a person's choices, and values that the app wants to remember.
+/// They are not synchronised. Secrets do not belong here (`SecretStore`).
 ///
-/// They lie in a SQLite file of their own, a row for each, the value as JSON. One file of JSON,
-/// replaced whole, would survive a kill as well; but of two processes that change different
-/// settings at once it would lose one change, or need a lock beside it, and each change would write
-/// all of it. SQLite has the locks, writes a row, says when another process wrote, tells damage from
-/// content, and is there anyway. The shell can read the file too.
+/// ```swift
+/// let settings = try await Settings.open(path: path)
+/// try await settings.set(.showsScores, to: false)
+/// let showsScores = try await settings.value(.showsScores)
+/// ```
 ///
-/// - Killed at any instant, each setting has its old or its new value. A power cut may take the last
-///   changes back.
-/// - Several processes, and several `Settings` of one, may use the file; each change is seen by all,
-///   by observers within `SettingsOptions.externalWritesPeriod` where another made it.
-/// - Calls wait on a queue and hold no thread that tasks run on.
+/// They are in their own SQLite file, one row for each, with the value as JSON. A JSON file that is
+/// replaced as a whole would survive a kill as well. But if two processes changed different
+/// settings at once, it would lose one change or need a lock file, and each change would write the
+/// whole file. SQLite has locks, writes single rows, tells when another process wrote,
+/// distinguishes damage from content, and is present anyway. The shell can read the file too.
 ///
-/// Every call throws `StoreError`: `.file` where the file is not a settings file or damaged (move it
-/// away, with those of its name that end in “-wal” and “-shm”; a new one begins with the defaults),
-/// `.value` where a setting holds something else than its key says, `.busy`, `.diskFull`,
-/// `.readOnly`, `.newer`, `.inputOutput`, and `.misuse` once closed.
+/// - If the process is killed at any instant, each setting has its old or its new value. A power
+///   cut may undo the last changes.
+/// - Several processes, and several `Settings` of one process, may use the file. All of them see
+///   each change; observers see another one's change within `SettingsOptions.externalWritesPeriod`.
+/// - Calls wait on a queue, and block no thread that runs tasks.
+///
+/// Every call throws `StoreError`: `.file` if the file is damaged or is no settings file (move it
+/// away, with the files of the same name that end in “-wal” and “-shm”; a new one begins with the
+/// defaults), `.value` if a setting holds another type than its key says, `.busy`, `.diskFull`,
+/// `.readOnly`, `.newer`, `.inputOutput`, and `.misuse` after closing.
 public final class Settings: Sendable {
     /// The file's path.
     public let path: String
@@ -33,7 +39,8 @@ public final class Settings: Sendable {
         self.observers = observers
     }
 
-    /// Opens or creates a file. Its folder must be there.
+    /// Opens or creates a file. Its folder must exist.
+    /// - Throws: `StoreError`; see `Settings`.
     public static func open(
         path: String, options: SettingsOptions = SettingsOptions()
     ) async throws -> Settings {
@@ -53,7 +60,7 @@ public final class Settings: Sendable {
         {
             [weak observers] in
             file.post { [weak observers] file in
-                // A failure shows in the app's next call; here nobody could be told.
+                // The app's next call reports a failure; nobody could be told here.
                 if (try? file?.hasExternalWrites()) ?? false { observers?.wake(nil) }
             }
         }
@@ -61,21 +68,24 @@ public final class Settings: Sendable {
         return Settings(path: path, file: file, observers: observers)
     }
 
-    /// The value of a setting; its default where it was never set.
+    /// Returns the value of a setting, or its default if it was never set.
+    /// - Throws: `StoreError`; see `Settings`.
     public func value<Value>(_ key: SettingKey<Value>) async throws -> Value {
         try value(try await json(key), of: key)
     }
 
-    /// Sets a setting. Those who observe it hear of it if it is another value.
+    /// Sets a setting. If the value is another one, the observers receive it.
+    /// - Throws: `StoreError`; see `Settings`.
     public func set<Value>(_ key: SettingKey<Value>, to value: Value) async throws {
         let json = try Self.json(value, of: key)
         try await onFile(key) { try $0.set(key.name, to: json) }
         observers.wake(key.name)
     }
 
-    /// Changes a setting from what it is, with nobody else changing it between, in this process or
-    /// another. Others' changes wait for `body`: keep it short.
-    /// - Returns: What `body` returns. Where it throws, nothing is changed.
+    /// Changes a setting from its current value. No other change to the settings can come between,
+    /// in this process or another. Other changes wait for `body`, so keep it short.
+    /// - Returns: The result of `body`.
+    /// - Throws: The error of `body`, and `StoreError`; nothing is changed then.
     @discardableResult
     public func update<Value, Result: Sendable>(
         _ key: SettingKey<Value>, _ body: @escaping @Sendable (inout Value) throws -> Result
@@ -92,23 +102,25 @@ public final class Settings: Sendable {
         return result
     }
 
-    /// Forgets a setting: it has its default again.
+    /// Removes a setting, which then has its default again.
+    /// - Throws: `StoreError`; see `Settings`.
     public func remove<Value>(_ key: SettingKey<Value>) async throws {
         try await onFile(key) { try $0.remove(key.name) }
         observers.wake(key.name)
     }
 
-    /// The names of the settings that are set, sorted.
+    /// Returns the names of the settings that are set, sorted.
+    /// - Throws: `StoreError`; see `Settings`.
     public func names() async throws -> [String] {
         try await onFile { try $0.names() }
     }
 
-    /// The values of a setting: the one there is, at once, then each new one.
+    /// Returns the values of a setting: the current one at once, then each new one.
     public func values<Value>(_ key: SettingKey<Value>) -> SettingValues<Value> {
         SettingValues(settings: self, key: key)
     }
 
-    /// Ends observations, and lets go of the file. Later calls throw.
+    /// Ends observations, and closes the file. Later calls throw.
     public func close() async {
         observers.finish()
         try? await file.run { $0 = nil }
@@ -140,7 +152,7 @@ public final class Settings: Sendable {
 
     private static func json<Value>(_ value: Value, of key: SettingKey<Value>) throws -> String {
         let encoder = JSONEncoder()
-        // Equal values should be equal texts.
+        // Equal values should give equal texts.
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         do {
             return String(decoding: try encoder.encode(value), as: UTF8.self)

@@ -1,8 +1,8 @@
 internal import SQLiteKit
 
-/// The SQLite file behind `Settings`: names, and values as JSON. Every call blocks.
+/// The SQLite file of `Settings`: names, and values as JSON. Every call blocks.
 final class SettingsFile {
-    /// The shape below; a file with a higher number is a newer app's.
+    /// The version of the tables below; a file with a higher number comes from a newer app.
     private static let version: Int64 = 1
 
     private let connection: Connection
@@ -12,7 +12,7 @@ final class SettingsFile {
         let milliseconds = Int32(clamping: Int((busyTimeout / .milliseconds(1)).rounded()))
         connection = try Connection(path: path, busyTimeoutMilliseconds: milliseconds)
         try checkOwn()
-        // A kill loses nothing; a power cut may take back the last settings, never half of one.
+        // A kill loses nothing. A power cut may undo the last settings, but never a part of one.
         try connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")
         try connection.transaction {
             try connection.execute(
@@ -26,7 +26,7 @@ final class SettingsFile {
         _ = try hasExternalWrites()
     }
 
-    /// Refuses a file that is something else, before anything in it is changed.
+    /// Refuses a file of another kind, before anything in it is changed.
     private func checkOwn() throws {
         let others = try connection.integer(
             "SELECT count(*) FROM sqlite_schema WHERE tbl_name <> 'settings'")
@@ -50,7 +50,7 @@ final class SettingsFile {
         }
     }
 
-    /// The JSON of a setting; nil where it is not set.
+    /// Returns the JSON of a setting; nil if it is not set.
     func json(_ name: String) throws -> String? {
         let statement = try connection.statement("SELECT value FROM settings WHERE name = ?")
         defer { statement.reset() }
@@ -84,7 +84,7 @@ final class SettingsFile {
         try statement.run()
     }
 
-    /// Runs `body` with nobody else writing meanwhile.
+    /// Runs `body` while no other connection can write.
     func exclusively<Result>(_ body: () throws -> Result) throws -> Result {
         try connection.transaction(body)
     }
@@ -93,7 +93,7 @@ final class SettingsFile {
         try connection.statement("SELECT name FROM settings ORDER BY name").rows { $0.text(0) }
     }
 
-    /// Whether another connection has written since the last call.
+    /// Returns whether another connection has written since the last call.
     func hasExternalWrites() throws -> Bool {
         let version = try connection.integer("PRAGMA data_version") ?? 0
         defer { seenVersion = version }

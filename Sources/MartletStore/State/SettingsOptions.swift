@@ -1,12 +1,12 @@
-/// How settings are opened.
+/// The options of settings.
 public struct SettingsOptions: Sendable {
-    /// How long to wait for another process that is writing.
+    /// The longest time to wait for another process that is writing.
     public var busyTimeout: Duration = .seconds(10)
-    /// How often to look whether another process has written, while anyone observes.
+    /// How often the settings check for writes by another process while the app observes one.
     public var externalWritesPeriod: Duration = .milliseconds(150)
-    /// Waits; a test gives its own.
+    /// Waits for a duration; a test can replace it.
     public var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
 
-    /// As an app needs them.
+    /// Creates the default options.
     public init() {}
 }

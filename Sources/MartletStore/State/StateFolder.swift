@@ -1,11 +1,11 @@
 internal import SystemKit
 
-/// The folder behind a place for state, opened anew for each call, so that it may be removed and
-/// made again between two.
+/// The folder of stored state. It is opened for each call, so it may be removed and created again
+/// between two calls.
 struct StateFolder: Sendable {
     let path: String
     let faults: FileFaults?
-    /// Refuses the folder as it is found.
+    /// Throws if the folder must not be used as it is.
     var check: @Sendable (FileFacts) throws -> Void = { _ in }
     private var isSwept = false
 
@@ -14,7 +14,7 @@ struct StateFolder: Sendable {
         self.faults = faults
     }
 
-    /// Runs `body` on the folder as it is; answers nil where there is none.
+    /// Runs `body` on the folder as it is; returns nil if it does not exist.
     func existing<Result>(_ body: (borrowing Folder) throws -> Result?) throws -> Result? {
         try translated {
             let folder: Folder
@@ -28,8 +28,8 @@ struct StateFolder: Sendable {
         }
     }
 
-    /// Runs `body` on the folder, which is made where it is missing. The first time, what killed
-    /// processes left half-written is removed.
+    /// Runs `body` on the folder, and creates it if it is missing. The first call removes
+    /// half-written files of killed processes.
     mutating func made<Result>(_ body: (borrowing Folder) throws -> Result) throws -> Result {
         let isFirst = !isSwept
         let result = try translated {

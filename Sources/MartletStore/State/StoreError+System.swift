@@ -1,7 +1,7 @@
 package import SystemKit
 
 extension StoreError {
-    /// What the operating system refused, as a refusal of the store.
+    /// Creates a store's error from an error of the operating system.
     package init(_ error: SystemError) {
         let (kind, sentence) = Self.judged(error)
         self.init(kind, sentence)
