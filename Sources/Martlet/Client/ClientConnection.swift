@@ -1,4 +1,4 @@
-/// How a client receives changes from the server.
+/// The way in which a client receives changes from the server.
 public enum ClientConnection: String, Hashable, Sendable {
     /// It receives none: the client was not started, the last attempt failed, or a person must
     /// decide first.
@@ -11,7 +11,7 @@ public enum ClientConnection: String, Hashable, Sendable {
     case live
 }
 
-/// How often a client has used the network since it was opened.
+/// The use that a client has made of the network since it was opened.
 public struct ClientTraffic: Hashable, Sendable {
     /// The number of exchanges sent, whatever their outcome.
     public var exchanges = 0
@@ -20,5 +20,6 @@ public struct ClientTraffic: Hashable, Sendable {
     /// The number of batches of changes that arrived over live connections.
     public var batches = 0
 
+    /// Creates counters that are all 0.
     public init() {}
 }

@@ -64,8 +64,8 @@ public struct ClientStatus: Sendable {
     public var passedOver: Int64
     /// The time of the last successful exchange, in milliseconds since 1970; nil before the first.
     public var lastExchange: Int64?
-    /// How the client receives changes from the server.
+    /// The way in which the client receives changes from the server.
     public var connection: ClientConnection
-    /// How often the client has used the network since it was opened.
+    /// The client's use of the network since it was opened.
     public var traffic: ClientTraffic
 }

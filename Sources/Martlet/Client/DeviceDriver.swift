@@ -11,7 +11,7 @@ final class DeviceDriver {
     let node: DeviceNode
     /// The outcome of the migration; nil if the file was opened by a script.
     let migration: MigrationOutcome?
-    /// How the client receives changes, for followers.
+    /// The way in which the client receives changes, for followers.
     let connection = ObservedState(ClientConnection.offline)
     /// The newest revision applied, for followers.
     let revision: ObservedState<Revision>
@@ -186,7 +186,7 @@ extension DeviceDriver {
     }
 }
 
-// MARK: - Keeping in step
+// MARK: - Synchronisation
 
 extension DeviceDriver {
     func start() {

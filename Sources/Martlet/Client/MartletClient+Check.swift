@@ -9,11 +9,10 @@ extension MartletClient {
     /// The device and the server exchange hashes of ranges, and the rows that differ. The device
     /// does not refetch the rest. Queued edits stay on top of the repaired rows. Other writes may
     /// continue on the device and the server. Missing capture triggers are created again.
-    /// - Parameter manner: What to do with edits that were not captured.
+    /// - Parameter manner: The action for edits that were not captured.
     /// - Returns: The differences found and the repairs made; an empty report if there were none.
     /// - Throws: `SyncError` if an exchange fails, or if the server cannot compare; earlier repairs
     ///   stay. `StoreError` if the file fails.
-    /// - Complexity: O(*n*), *n* records of the data set.
     @discardableResult
     public func check(repairing manner: CheckRepair = .revert) async throws -> CheckReport {
         var run = CheckRun(repairing: manner)

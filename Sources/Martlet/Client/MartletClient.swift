@@ -254,6 +254,7 @@ public final class MartletClient: DatabaseAccess {
     }
 
     /// Reads, and also returns which part of the database was read.
+    /// - Throws: The errors of `read`.
     public func _observedRead<Result: Sendable>(
         willRead: @escaping @Sendable () -> Void,
         _ body: @escaping @Sendable (ReadContext) throws -> Result
@@ -395,8 +396,8 @@ public final class MartletClient: DatabaseAccess {
         listeners.add()
     }
 
-    /// How the client receives changes from the server: the state now, then each change. A slow
-    /// reader sees only the newest state.
+    /// The way in which the client receives changes from the server: the one now, then each new
+    /// one. A slow reader sees only the newest.
     public var connection: AsyncStream<ClientConnection> {
         connectionState.follow()
     }

@@ -9,6 +9,7 @@ public struct ClientLog: Sendable {
         case info
         case warning
 
+        /// Orders levels by importance.
         public static func < (left: Level, right: Level) -> Bool {
             left.rawValue < right.rawValue
         }

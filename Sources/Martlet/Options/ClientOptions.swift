@@ -5,7 +5,7 @@ public import MartletStore
 /// The options of a client: when it exchanges, what it reports, and what a test can replace. The
 /// defaults are those of the platform.
 public struct ClientOptions: Sendable {
-    /// When a started client asks the server for changes; see `PullPolicy`.
+    /// The rule by which a started client asks the server for changes; see `PullPolicy`.
     public var pull = PullPolicy.live()
     /// The limits and waiting times of the device. `pull` overrides its settings for polling and
     /// the stream.
@@ -32,7 +32,7 @@ public struct ClientOptions: Sendable {
     public var mostKeptBytes: Int64 = 16 << 20
     /// Receives each statement as it runs; for development.
     public var trace: StatementTrace?
-    /// How often the client checks for writes by another process while the app observes something.
+    /// The interval of the checks for external writes while the app observes something.
     public var externalWritesPeriod: Duration = .milliseconds(150)
     /// Returns the next token if the server refuses the current one, so that the client continues
     /// automatically. Only clients that are opened with a server's address use it.
@@ -50,5 +50,6 @@ public struct ClientOptions: Sendable {
     /// Waits for a duration; a test can replace it.
     public var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
 
+    /// Creates the default options.
     public init() {}
 }

@@ -9,6 +9,7 @@ public struct PullPolicy: Hashable, Sendable {
     /// Whether the client keeps a connection open over which changes arrive at once.
     public var isLive: Bool
 
+    /// Creates a policy.
     public init(pollInterval: Duration?, isLive: Bool) {
         self.pollInterval = pollInterval
         self.isLive = isLive

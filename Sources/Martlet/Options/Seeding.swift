@@ -30,6 +30,7 @@ public struct SeedingProgress: Hashable, Sendable {
 public struct SeedingStatus: Hashable, Sendable {
     /// A class of records, as the server's seeding plan names it.
     public struct Class: Hashable, Sendable {
+        /// The name of the class.
         public let name: String
         /// The types of its records. A type may have records in several classes.
         public let types: [String]

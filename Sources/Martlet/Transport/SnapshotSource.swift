@@ -29,6 +29,7 @@ public struct SnapshotBytes: Sendable {
     /// Returns the next bytes; nil at the end.
     public var next: @Sendable () async throws(TransportFailure) -> [UInt8]?
 
+    /// Creates the bytes of a part from their source.
     public init(
         offset: Int64, tag: String?,
         next: @escaping @Sendable () async throws(TransportFailure) -> [UInt8]?

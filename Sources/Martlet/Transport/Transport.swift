@@ -33,12 +33,14 @@ extension Transport {
 
 /// The server's answer to an exchange.
 public struct TransportAnswer: Sendable {
+    /// The HTTP status.
     public var status: Int
     /// The body, inflated.
     public var body: [UInt8]
     /// The seconds from a Retry-After header; nil if there is none.
     public var retryAfter: Int64?
 
+    /// Creates an answer.
     public init(status: Int, body: [UInt8], retryAfter: Int64? = nil) {
         self.status = status
         self.body = body
@@ -48,6 +50,7 @@ public struct TransportAnswer: Sendable {
 
 /// The reason why no complete answer arrived.
 public struct TransportFailure: Error, Hashable, Sendable {
+    /// A sentence for people.
     public let message: String
     /// The HTTP status; nil if the server did not answer with a refusal.
     public let status: Int?

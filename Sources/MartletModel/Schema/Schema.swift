@@ -1,5 +1,6 @@
 /// The structure of a data set: its entity types, in the order of their tables.
 public struct Schema: Hashable, Sendable {
+    /// The entity types.
     public let types: [EntityType]
     /// A hash, in hexadecimal, of everything in the schema that both sides must agree on.
     public let fingerprint: String
@@ -26,7 +27,7 @@ public struct Schema: Hashable, Sendable {
 
     /// Returns the references of all types to `target`, each with the type that holds it and that
     /// type's position.
-    /// - Complexity: O(*n*), *n* references of all types.
+    /// - Complexity: O(*n*), *n* types and references of the schema.
     public func references(
         to target: String
     ) -> [(position: Int, type: EntityType, reference: Reference)] {
@@ -41,9 +42,11 @@ public struct EntityType: Hashable, Sendable {
     public let name: String
     /// The name of the key column.
     public let key: String
+    /// The kind of the keys.
     public let keyKind: KeyKind
     /// All columns except the key, in the table's order.
     public let attributes: [Attribute]
+    /// The foreign keys to other types.
     public let references: [Reference]
     /// The column lists of UNIQUE constraints and indexes, except the key's own.
     public let uniques: [[String]]
@@ -72,6 +75,7 @@ public struct EntityType: Hashable, Sendable {
         positions[name].map { attributes[$0] }
     }
 
+    /// Returns the position of an attribute in `attributes`; nil if there is none of that name.
     public func index(ofAttribute name: String) -> Int? {
         positions[name]
     }
@@ -93,7 +97,9 @@ public struct EntityType: Hashable, Sendable {
 public struct Attribute: Hashable, Sendable {
     public let name: String
     public let kind: AttributeKind
+    /// Whether the column is NOT NULL.
     public let isRequired: Bool
+    /// Whether the column has a default value.
     public let hasDefault: Bool
     /// Whether the database computes the value; it is never written.
     public let isGenerated: Bool
@@ -134,6 +140,7 @@ public enum AttributeKind: String, Hashable, Sendable {
 
 /// A declared foreign key of one column to another type's key.
 public struct Reference: Hashable, Sendable {
+    /// The name of the column that holds the reference.
     public let attribute: String
     /// The type whose key the column holds.
     public let target: String
@@ -145,7 +152,7 @@ public struct Reference: Hashable, Sendable {
         self.onDelete = onDelete
     }
 
-    /// What the database does with a holder when the record it points at is deleted.
+    /// The database's action on a record when the record that it refers to is deleted.
     public enum Action: String, Hashable, Sendable {
         case noAction
         case restrict

@@ -83,8 +83,7 @@ extension Draft: ReviewedDraft {
             guard let staged = held.staged, held.state.phase != .discarded else { return }
             held.staged = nil
             held.version += 1
-            // The record has just been expressed and filled successfully, so `try?` hides no
-            // failure.
+            // The record could be expressed and filled a moment ago, so it can be now.
             switch staged {
             case .merge(let record, let answer, let permanent):
                 try? held.state.merge(record, answer: answer, permanent: permanent, table)

@@ -14,7 +14,7 @@ public struct DraftError: Error, Hashable, Sendable, CustomStringConvertible {
 
     /// The kind of refusal.
     public let kind: Kind
-    /// What was expected, what was found, and what to do. The message holds no values.
+    /// A message that says what was expected, what was found, and what to do. It holds no values.
     public let message: String
 
     public var description: String { message }

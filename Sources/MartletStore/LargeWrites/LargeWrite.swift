@@ -17,9 +17,9 @@ import SystemKit
 /// try await load.run { show($0.done, of: $0.total) }
 /// ```
 ///
-/// It is not one save: others see the records as they arrive, and a server decides about each save
+/// It is not one save: readers see the records as they arrive, and a server decides about each save
 /// separately. If gathering is interrupted, it begins again from nothing. Once it has ended,
-/// everything is written exactly once, however often the app ends meanwhile: open the large write
+/// each record is written exactly once, however often the app ends meanwhile: open the large write
 /// under the same name and run it. `LargeWrite.unfinished` lists those that are left to run.
 public struct LargeWrite: Sendable {
     /// The name of the large write, after which its auxiliary file is named.
@@ -31,7 +31,7 @@ public struct LargeWrite: Sendable {
 
     /// Opens or creates the auxiliary file. If gathering has not ended, its records are deleted.
     /// - Parameters:
-    ///   - name: A name of its own for each large write into the database.
+    ///   - name: A name that no other large write into the database has.
     ///   - folder: The folder of the auxiliary file; it is made if it is missing. Choose one that
     ///     the system does not empty, as it does with caches.
     ///   - database: The database to write to: a client, or a pool.

@@ -202,7 +202,7 @@ extension MigrationContext {
     /// Drops a table with its records, indexes and triggers.
     ///
     /// A synchronised table is dropped only if no data would be lost: the server knows no record of
-    /// it, and no edit of its records is queued. Otherwise keep it, unused.
+    /// it, and no edit of its records is queued, parked or withheld. Otherwise keep it, unused.
     /// - Throws: `StoreError`: `.unknown` if there is no table of that name, `.schema` if it must
     ///   stay.
     public func dropTable(_ name: String) throws {

@@ -17,6 +17,7 @@ package struct MigrationLedger {
     }
 
     /// Returns the versions run so far; empty for a file without any.
+    /// - Throws: `SQLiteError` if the file cannot be read.
     package func versions() throws(SQLiteError) -> Set<Int> {
         guard try exists else { return [] }
         let rows = try connection.statement("SELECT version FROM martlet_migrations")
@@ -30,6 +31,7 @@ package struct MigrationLedger {
 
     /// Records a version, in that version's transaction.
     /// - Parameter now: The time in milliseconds since 1970; nil uses the clock of the file's VFS.
+    /// - Throws: `SQLiteError` if the file cannot be written.
     package func record(_ migration: Migration, now: Int64?) throws(SQLiteError) {
         try connection.execute(
             """

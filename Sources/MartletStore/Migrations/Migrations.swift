@@ -1,6 +1,6 @@
 /// All versions of a database's schema, oldest first.
 ///
-/// Whenever a file is opened, it is led through every version that it has not seen, in order.
+/// Whenever a file is opened, every version that it has not seen runs, in order.
 ///
 /// ```swift
 /// let migrations = try Migrations([

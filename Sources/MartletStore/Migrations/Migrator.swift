@@ -1,7 +1,7 @@
 package import SQLiteKit
 internal import SQLiteRecords
 
-/// Leads a file through the versions that it has not seen, each in its own transaction.
+/// Runs the versions that a file has not seen, each in its own transaction.
 package struct Migrator {
     package let migrations: Migrations
     /// The time in milliseconds since 1970, for the ledger; nil uses the clock of the file's VFS.
@@ -148,6 +148,8 @@ extension Migrator {
     }
 
     /// Runs one version, in its transaction.
+    /// - Throws: The error of the version's body, and SQLite's errors; the version is rolled back
+    ///   then.
     package func run(
         _ migration: Migration, on connection: Connection, host: (any MigrationHost)?
     ) throws {

@@ -13,8 +13,7 @@ public struct DatabaseOptions: Sendable {
     public var hooks = WriteHooks()
     /// Receives each statement as it runs; for development.
     public var trace: StatementTrace?
-    /// How often the database checks for writes by another process while the app observes
-    /// something.
+    /// The interval of the checks for external writes while the app observes something.
     public var externalWritesPeriod: Duration = .milliseconds(150)
     /// Waits for a duration; a test can replace it.
     public var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
@@ -23,5 +22,6 @@ public struct DatabaseOptions: Sendable {
     /// Returns evenly distributed random bits, for random keys.
     public var randomBits: @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
 
+    /// Creates the default options.
     public init() {}
 }

@@ -103,6 +103,7 @@ public final class DatabasePool: DatabaseAccess {
     }
 
     /// Reads, and also returns which part of the database was read.
+    /// - Throws: The errors of `read`.
     public func _observedRead<Result: Sendable>(
         willRead: @escaping @Sendable () -> Void,
         _ body: @escaping @Sendable (ReadContext) throws -> Result

@@ -17,6 +17,7 @@ package final class ExternalWritesWatch: Sendable {
         self.look = look
     }
 
+    /// Starts or stops the checks.
     package func setWanted(_ isWanted: Bool) {
         task.withLock { task in
             guard isWanted else {
@@ -26,8 +27,7 @@ package final class ExternalWritesWatch: Sendable {
             }
             guard task == nil else { return }
             let (period, sleep, look) = (period, sleep, look)
-            // A write from the time before is no news to new observers, or is found by the next
-            // check.
+            // A write from before is no news to new observers, or this first check reports it.
             look()
             task = Task {
                 while !Task.isCancelled {

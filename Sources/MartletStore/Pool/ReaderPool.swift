@@ -9,6 +9,7 @@ package final class ReaderPool: Sendable {
 
     /// Opens the readers.
     /// - Parameter count: The number of readers; at least one is opened.
+    /// - Throws: The error of `make`.
     package init(
         count: Int, label: String = "martlet.reader", make: () throws -> sending Session
     ) throws {
@@ -26,6 +27,7 @@ package final class ReaderPool: Sendable {
 
     /// Runs `body` in one read transaction, on the reader that is idle first. If the task is
     /// cancelled, its query stops, or its wait for a reader ends.
+    /// - Throws: The error of `body`; `StoreError`, such as `.cancelled`, or `.misuse` once closed.
     package func read<Result: Sendable>(
         _ body: @escaping @Sendable (ReadContext) throws -> Result
     ) async throws -> Result {
@@ -34,6 +36,7 @@ package final class ReaderPool: Sendable {
 
     /// Reads, and also returns which part of the database was read.
     /// - Parameter willRead: Called before the moment of the read is fixed.
+    /// - Throws: The errors of `read`.
     package func observedRead<Result: Sendable>(
         willRead: @escaping @Sendable () -> Void,
         _ body: @escaping @Sendable (ReadContext) throws -> Result
@@ -47,6 +50,7 @@ package final class ReaderPool: Sendable {
     }
 
     /// Runs `body` in one read transaction, and blocks the thread until it has ended.
+    /// - Throws: The error of `body`; `StoreError` `.misuse` on a confined queue, and once closed.
     package func readBlocking<Result>(_ body: (ReadContext) throws -> Result) throws -> Result {
         try ConfinedQueue.refuseNesting()
         let index = line.takeBlocking()
@@ -57,6 +61,7 @@ package final class ReaderPool: Sendable {
     }
 
     /// Reopens all readers, after a change to the file's tables.
+    /// - Throws: The error of `make`; `StoreError` `.misuse` once closed.
     package func reopen(_ make: @escaping @Sendable () throws -> sending Session) async throws {
         for reader in readers {
             try await reader.run { session in

@@ -2,7 +2,7 @@
 public struct SettingsOptions: Sendable {
     /// The longest time to wait for another process that is writing.
     public var busyTimeout: Duration = .seconds(10)
-    /// How often the settings check for writes by another process while the app observes one.
+    /// The interval of the checks for external writes while the app observes a setting.
     public var externalWritesPeriod: Duration = .milliseconds(150)
     /// Waits for a duration; a test can replace it.
     public var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
