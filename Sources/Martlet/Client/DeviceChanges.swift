@@ -30,7 +30,7 @@ final class DeviceChanges {
         attach()
     }
 
-    /// Continues after the connections were reopened. Any external write since then is unknown, so
+    /// Continues after the connections were reopened. The external writes meanwhile are unknown, so
     /// everything may have changed.
     func reattach() {
         attach()

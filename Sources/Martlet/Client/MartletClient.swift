@@ -63,7 +63,7 @@ public final class MartletClient: DatabaseAccess {
         hub.onDemand { watch.setWanted($0) }
     }
 
-    /// The longest time until the client checks for another process's write to send.
+    /// The interval of the checks for writes to send, unless `externalWritesPeriod` is longer.
     private static let sendPeriod = Duration.seconds(2)
 
     deinit {

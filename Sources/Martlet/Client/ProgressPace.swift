@@ -25,7 +25,7 @@ final class ProgressPace: Sendable {
     @Sendable func moved() {
         let now = now()
         let isTime = last.withLock { last in
-            // If the clock was set back, a new period begins.
+            // If the clock was set back, the time since the last report is unknown, so it reports.
             guard now < last || now - last >= period else { return false }
             last = now
             return true

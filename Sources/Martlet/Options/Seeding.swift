@@ -25,8 +25,8 @@ public struct SeedingProgress: Hashable, Sendable {
 
 /// The state of a first download: its classes of records, in the order in which they arrive.
 ///
-/// The device always has every change since the download began. The missing records of a class have
-/// not changed since then.
+/// The device has all records that changed since the download began, whatever their class. The
+/// missing records of a class have not changed since then.
 public struct SeedingStatus: Hashable, Sendable {
     /// A class of records, as the server's seeding plan names it.
     public struct Class: Hashable, Sendable {

@@ -24,7 +24,7 @@ final class ReaderQueue: Sendable {
     }
 
     /// Waits for a reader; ends the wait if the task is cancelled.
-    /// - Returns: The reader's number, to be returned with `leave`.
+    /// - Returns: The reader's number, to be given back with `leave`.
     /// - Throws: `StoreError` `.cancelled`.
     func take() async throws -> Int {
         let ticket = newTicket()
@@ -56,7 +56,7 @@ final class ReaderQueue: Sendable {
         return gathering.readers
     }
 
-    /// Returns a reader.
+    /// Makes a reader available again.
     func leave(_ index: Int) {
         let next = state.withLock { state -> Waiter? in
             guard state.waiting.isEmpty else { return state.waiting.removeFirst() }
