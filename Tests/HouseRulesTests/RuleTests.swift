@@ -185,4 +185,27 @@ struct RuleTests {
         #expect(sentences(.documentation, "public let a = 1") == 0)
         #expect(sentences(.documentation, "public func hash(into h: inout Hasher) {}") == 0)
     }
+
+    @Test("a public function that throws has a line about that, and only such a function needs one")
+    func throwing() {
+        for code in [
+            "/// It is.\npublic func a() throws {}",
+            "/// It is.\npublic init(b: Int) async throws(A) {}",
+            "/// It is.\n@inlinable\npublic static func a() throws -> Int {}",
+            "/// - Throws: A.\npublic func a() throws {}\n/// It is.\npublic func d() throws {}",
+        ] {
+            #expect(sentences(.throwing, code) == 1, "\(code)")
+            #expect(sentences(.throwing, code, at: "Sources/SQLiteKit/A.swift") == 0)
+        }
+        for code in [
+            "/// - Throws: `A` if b.\npublic func a() throws {}", "func a() throws {}",
+            "/// It is.\npublic func a(_ b: () throws -> Int) {}\nfunc c() throws {}",
+            "public func a() throws {}",
+            "/// It is.\n///\n/// - Throws: `A`.\n@discardableResult\npublic func a() throws -> Int {}",
+            "/// It is.\npublic init(from decoder: any Decoder) throws {}",
+            "/// It is.\npublic var a: Int { get throws { 1 } }",
+        ] {
+            #expect(sentences(.throwing, code) == 0, "\(code)")
+        }
+    }
 }

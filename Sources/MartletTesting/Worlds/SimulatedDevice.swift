@@ -60,6 +60,7 @@ public struct SimulatedDevice: SyncedDatabase {
     public var _changes: ChangeHub { world.hubs[number] }
 
     /// Reads once; later changes are not notified.
+    /// - Throws: `StoreError`, as on a client, and what `body` throws.
     public func _observedRead<Result: Sendable>(
         willRead: @escaping @Sendable () -> Void,
         _ body: @escaping @Sendable (ReadContext) throws -> Result

@@ -64,13 +64,15 @@ public struct CSVFile: Hashable, Sendable {
         return files
     }
 
-    /// The file's size on disk in bytes.
+    /// Returns the file's size on disk in bytes.
+    /// - Throws: Foundation's error if the file cannot be read.
     public func byteCount() throws -> Int {
         let attributes = try FileManager.default.attributesOfItem(atPath: url.path)
         return (attributes[.size] as? NSNumber)?.intValue ?? 0
     }
 
-    /// A reader at the file's first record.
+    /// Returns a reader at the file's first record.
+    /// - Throws: Foundation's error if the file cannot be opened.
     public func open() throws -> CSVReader {
         let handle = try FileHandle(forReadingFrom: url)
         let chunk = isCompressed ? 32 << 10 : 256 << 10
