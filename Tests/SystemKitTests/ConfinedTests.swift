@@ -23,7 +23,7 @@ struct ConfinedTests {
         async let later = confined.run { $0 }
         #expect(try await later == 2)
         await confined.end()
-        #expect(throws: ServerStopped.self) { try confined.atOnce { $0 } }
+        #expect(throws: OwnerStopped.self) { try confined.atOnce { $0 } }
     }
 
     @Test("counts right, whichever way it is used")

@@ -103,7 +103,7 @@ struct RequestHandler: Sendable {
     /// and the client gets a sentence.
     func failed(_ error: any Error, _ dataSet: String? = nil) -> Outcome {
         if let denial = error as? TokenDenial { return Self.unauthorized(denial) }
-        if error is ServerStopped { return Outcome(Problem.stopping) }
+        if error is OwnerStopped { return Outcome(Problem.stopping) }
         if let problem = error as? Problem { return Outcome(problem) }
         // The log named the reason when the data set failed to open.
         if error is DataSetCannotBeOpened { return Outcome(Problem.dataSetCannotBeOpened) }

@@ -112,7 +112,7 @@ final class DataSetDirectory: Sendable {
 
     /// Calls `body` with a data set, and opens the data set first if it is closed. It stays open
     /// during the call.
-    /// - Throws: `DataSetCannotBeOpened`, `DataSetNotServed`, `ServerStopped`, a `Problem`
+    /// - Throws: `DataSetCannotBeOpened`, `DataSetNotServed`, `OwnerStopped`, a `Problem`
     ///   if too many are in use, and errors of `body`.
     func use<Answer>(
         _ name: String, _ body: (DataSetService) async throws -> Answer
@@ -146,7 +146,7 @@ final class DataSetDirectory: Sendable {
         }
         while true {
             let step = try state.withLock { state -> Step in
-                guard !state.isStopped else { throw ServerStopped() }
+                guard !state.isStopped else { throw OwnerStopped() }
                 if let open = state.open[name] {
                     state.open[name]?.users += 1
                     return .use(open.service)
@@ -226,7 +226,7 @@ final class DataSetDirectory: Sendable {
             }
             guard isWanted else {
                 await service.stop()
-                throw ServerStopped()
+                throw OwnerStopped()
             }
             telling.metrics.countDataSet(isOpened: true)
             if state.withLock({ $0.failed.removeValue(forKey: name) }) != nil {
@@ -237,7 +237,7 @@ final class DataSetDirectory: Sendable {
         } catch {
             state.withLock { $0.opening[name] = nil }
             switch error {
-            case is ServerStopped, is DataSetNotServed, is Problem: throw error
+            case is OwnerStopped, is DataSetNotServed, is Problem: throw error
             default: throw cannotOpen(name, error)
             }
         }

@@ -179,7 +179,7 @@ extension DataSetService {
         let reader = try await Confined<any ExternalReader>.making(label: "martlet.changes.\(name)")
         {
             [readers = opened.readers] in
-            guard let reader = try readers.externalReader() else { throw ServerStopped() }
+            guard let reader = try readers.externalReader() else { throw OwnerStopped() }
             return reader
         }
         let reading = ExternalReading(

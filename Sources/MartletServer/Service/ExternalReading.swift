@@ -79,7 +79,7 @@ final class ExternalReading: Sendable {
             } else {
                 again(hasFailed: false)
             }
-        } catch is ServerStopped {
+        } catch is OwnerStopped {
             return
         } catch {
             if !hasFailed { report(String(describing: error), true) }

@@ -65,7 +65,7 @@ struct SnapshotFolder {
     /// Compresses the files of a cut, and writes them and a manifest to the disk.
     ///
     /// - Parameter isWanted: Called repeatedly. When it returns false, this ends with an error.
-    /// - Throws: `ServerStopped` if it is no longer wanted; errors of the file system.
+    /// - Throws: `OwnerStopped` if it is no longer wanted; errors of the file system.
     func publish(
         _ cut: SnapshotMaker.Cut, while isWanted: () -> Bool
     ) throws -> SnapshotManifest {
@@ -91,7 +91,7 @@ struct SnapshotFolder {
         var plain = SnapshotManifest.Sum(bytes: 0, crc32: 0)
         var checksum = CRC32()
         while true {
-            guard isWanted() else { throw ServerStopped() }
+            guard isWanted() else { throw OwnerStopped() }
             let piece = try source.next(atMost: 256 << 10)
             try zstd.write(piece)
             try gzip.write(piece)

@@ -41,7 +41,7 @@ public final class Confined<Value>: @unchecked Sendable {
     public var queue: DispatchQueue { calls.queue }
 
     /// Runs `body` on the queue, after everything asked for before.
-    /// - Throws: `ServerStopped` after `end`, and what `body` throws.
+    /// - Throws: `OwnerStopped` after `end`, and what `body` throws.
     public func run<Answer: Sendable>(
         _ body: @escaping @Sendable (inout Value) throws -> Answer
     ) async throws -> Answer {
@@ -49,7 +49,7 @@ public final class Confined<Value>: @unchecked Sendable {
     }
 
     /// Runs `body` at once, for a caller that is on the queue already.
-    /// - Throws: `ServerStopped` after `end`, and what `body` throws.
+    /// - Throws: `OwnerStopped` after `end`, and what `body` throws.
     public func here<Answer>(_ body: (inout Value) throws -> Answer) throws -> Answer {
         dispatchPrecondition(condition: .onQueue(queue))
         use.lock()
@@ -60,7 +60,7 @@ public final class Confined<Value>: @unchecked Sendable {
     /// Runs `body` on the caller's thread if nobody is using the value just now; for what takes a moment
     /// and waits for nothing, if changing threads would cost more than the work.
     /// - Returns: What it gave; nil if somebody is using the value.
-    /// - Throws: `ServerStopped` after `end`, and what `body` throws.
+    /// - Throws: `OwnerStopped` after `end`, and what `body` throws.
     public func atOnce<Answer>(_ body: (inout Value) throws -> Answer) throws -> Answer? {
         guard use.try() else { return nil }
         defer { use.unlock() }
@@ -68,14 +68,14 @@ public final class Confined<Value>: @unchecked Sendable {
     }
 
     private func inUse<Answer>(_ body: (inout Value) throws -> Answer) throws -> Answer {
-        guard var value = value.take() else { throw ServerStopped() }
+        guard var value = value.take() else { throw OwnerStopped() }
         defer { self.value = value }
         return try body(&value)
     }
 
     /// Runs `body` on the queue, after everything asked for before, and blocks the caller until then;
     /// for other queues whose calls may block.
-    /// - Throws: `ServerStopped` after `end`, and what `body` throws.
+    /// - Throws: `OwnerStopped` after `end`, and what `body` throws.
     public func wait<Answer>(_ body: (inout Value) throws -> Answer) throws -> Answer {
         dispatchPrecondition(condition: .notOnQueue(queue))
         return try queue.sync { try here(body) }
@@ -93,7 +93,7 @@ public final class Confined<Value>: @unchecked Sendable {
 }
 
 /// The owner of the value is stopping; what was asked for came too late.
-public struct ServerStopped: Error, Hashable, Sendable {
+public struct OwnerStopped: Error, Hashable, Sendable {
     public init() {}
 }
 
