@@ -3,8 +3,8 @@ public struct Trend: Hashable, Sendable {
     /// The median of the first tenth of the looks, and of the last.
     public let start: Double
     public let end: Double
-    /// What the steady part of the change comes to over the whole time: the median slope of all pairs
-    /// of looks (Theil and Sen), times the time. Peaks, however high, do not move it.
+    /// The change over the whole time, without peaks: the median slope of all pairs of measurements
+    /// (Theil and Sen), times the time.
     public let growth: Double
 
     /// - Parameter points: In the order of time; seconds and values.

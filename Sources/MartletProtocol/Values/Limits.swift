@@ -8,7 +8,7 @@ public enum Limits {
 
     /// The bytes of a request's body as sent, compressed or plain.
     public static let requestBytes = 16 << 20
-    /// The bytes of an inflated body, and of an answer that a device accepts.
+    /// The most bytes of an inflated body, and of an answer that a device accepts.
     public static let inflatedBytes = 64 << 20
     /// The most by which an inflated body may be larger than the compressed one, as a factor,
     /// beyond the first `inflationRatioFloor` bytes.

@@ -51,7 +51,7 @@ public struct FaultPlan: Hashable, Sendable {
     public var streamChanges = 12
     /// Of a hundred devices that start, how many begin with a snapshot where they have no data.
     public var snapshots = 50
-    /// Of a hundred snapshots asked for, how many are older ones.
+    /// The share of requests for a snapshot that get an older one, in hundredths.
     public var oldSnapshots = 50
     /// Of a hundred snapshots asked for, how many are lost or come damaged.
     public var spoiltSnapshots = 30

@@ -1,4 +1,4 @@
-/// Why records could not be moved in or out, in a sentence that says what to do.
+/// An import or export that could not be done, with a sentence that says what to do.
 public struct TransferError: Error, Hashable, Sendable, CustomStringConvertible {
     public let message: String
 
