@@ -2,6 +2,11 @@ extension Rule {
     /// A coder throws what its container throws.
     private static let coding: Set = ["encode", "decode"]
 
+    private static let kinds: Set = [
+        "func", "init", "subscript", "var", "let", "struct", "class", "enum", "protocol", "actor",
+        "extension", "typealias",
+    ]
+
     static let throwing = Rule(name: "a public function that throws says what") { file in
         guard file.target != nil, !House.isKit(file) else { return [] }
         return file.tokens.indices.compactMap { index in
@@ -22,7 +27,7 @@ extension Rule {
     private static func throwingFunction(_ tokens: [Token], after index: Int) -> String? {
         guard
             let kind = tokens[(index + 1)...].prefix(6).firstIndex(where: {
-                ["func", "init", "subscript", "var", "let", "struct", "class", "enum"].contains(
+                kinds.contains(
                     $0.text)
             }), ["func", "init", "subscript"].contains(tokens[kind].text), kind + 1 < tokens.count
         else { return nil }

@@ -200,7 +200,7 @@ struct RuleTests {
         for code in [
             "/// - Throws: `A` if b.\npublic func a() throws {}", "func a() throws {}",
             "/// It is.\npublic func a(_ b: () throws -> Int) {}\nfunc c() throws {}",
-            "public func a() throws {}",
+            "public func a() throws {}", "/// It is.\npublic protocol P { func a() throws }",
             "/// It is.\n///\n/// - Throws: `A`.\n@discardableResult\npublic func a() throws -> Int {}",
             "/// It is.\npublic init(from decoder: any Decoder) throws {}",
             "/// It is.\npublic var a: Int { get throws { 1 } }",

@@ -69,6 +69,10 @@ package final class LogicalReader {
         return intake.position
     }
 
+    /// Whether tables must still be compared with the log, because transactions are open. The reader
+    /// tries it again after a pause.
+    var isWaitingToCompare: Bool { again != nil }
+
     /// Takes the messages that have arrived, or waits for some for at most `limit`.
     /// - Throws: `StorageFault`. The next step then reconnects.
     package func step(within limit: Duration) throws(StorageFault) -> Outcome {

@@ -56,6 +56,7 @@ public final class MockServer: Sendable {
     ///     with a pipe, and crashes, leaves no server behind.
     ///   - started: Called with the port once it listens.
     /// - Returns: What was not as the script expects it.
+    /// - Throws: `HTTPServerError` if the server cannot start.
     public static func run(
         _ script: MockScript, port: Int = 0, endsWithInput: Bool = false,
         started: @Sendable (_ port: Int) -> Void = { _ in }
