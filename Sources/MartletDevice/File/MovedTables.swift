@@ -28,7 +28,7 @@ struct MovedTables {
     private(set) var away: [Move] = []
     /// Tables that are away, if a new table has their own name.
     private(set) var replaced: [Move] = []
-    /// Tables of which the server knows no records, in the place of a table that is gone.
+    /// Tables that stand in the place of a table that is gone. The server knows none of their records.
     private(set) var successors: [Move] = []
     /// A table that may hold the records of its own type or those of the type whose name it has.
     private(set) var mixed: Move?
