@@ -147,8 +147,14 @@ struct LogicalCaptureTests {
                 try SlotFindings(world.server).all().contains {
                     $0.isError && $0.what.contains("publication")
                 })
-            // What reads when it is dropped fails at the next change, and begins again.
-            _ = try? world.reader.step(within: .seconds(1))
+            // The stream fails once PostgreSQL has read the change, which takes a moment.
+            var fault: StorageFault?
+            for _ in 0..<1_200 where fault == nil {
+                do throws(StorageFault) {
+                    _ = try world.reader.step(within: .milliseconds(100))
+                } catch { fault = error }
+            }
+            #expect(fault?.description.contains("42704") == true)
             try Self.expectAll(world, program)
         }
     }
