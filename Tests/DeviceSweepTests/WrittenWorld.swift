@@ -408,7 +408,9 @@ final class WrittenWorld {
         do {
             try body()
         } catch let error as SQLiteError
-            where mayBeNeeded && (error.isForeignKeyViolation || error.isUniqueViolation)
+            where mayBeNeeded
+            && (error.isForeignKeyViolation || error.isUniqueViolation
+                || error.message.contains("take the unique value from the other row first"))
             || error.isConstraint && isTriggered
         {
             tally["kept", default: 0] += 1

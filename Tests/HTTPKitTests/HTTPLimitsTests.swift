@@ -44,6 +44,51 @@ struct HTTPLimitsTests {
         }
     }
 
+    @Test("a client that is gone when its answer is written leaves no request behind")
+    func clientGoneBeforeAnswer() async throws {
+        let mayAnswer = Mutex(false)
+        try await withServer { _ in
+        } handler: { request in
+            while request.path == "/slow", !mayAnswer.withLock(\.self) {
+                try? await Task.sleep(for: .milliseconds(5))
+            }
+            return HTTPResponse(status: 200, text: "done\n")
+        } _: { server, port in
+            let client = try #require(RawConnection(to: port, from: "127.0.0.1"))
+            // An unread answer makes closing a reset, which the server does not see, because it does
+            // not read that far ahead.
+            for path in ["/", "/slow"] {
+                client.send([UInt8]("GET \(path) HTTP/1.1\r\nHost: h\r\n\r\n".utf8))
+            }
+            client.send([UInt8](repeating: 120, count: 200_000))
+            try await waitUntil("both requests have come") {
+                await server.counters().requests == 2
+            }
+            client.close()
+            #expect(await server.counters().requestsInFlight == 1)
+            mayAnswer.withLock { $0 = true }
+            try await waitUntil("the connection is closed") {
+                await server.counters().openConnections == 0
+            }
+            #expect(await server.counters().requestsInFlight == 0)
+        }
+    }
+
+    @Test("a handler that hangs up leaves no request behind")
+    func hangUp() async throws {
+        try await withServer { _ in
+        } handler: { _ in
+            var response = HTTPResponse(status: 200, text: "")
+            response.hangsUp = true
+            return response
+        } _: { server, port in
+            let client = RawClient(port: port)
+            await client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+            #expect(await client.readAll() == "")
+            #expect(await server.counters().requestsInFlight == 0)
+        }
+    }
+
     @Test("closes a connection that says nothing, and one that falls silent")
     func idle() async throws {
         try await withServer {

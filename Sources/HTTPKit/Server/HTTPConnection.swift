@@ -125,7 +125,8 @@ final class HTTPConnection {
 
     func close() {
         guard phase != .closed else { return }
-        let isHandled = phase == .handling || phase == .admitting
+        // Without a task, the handler or the gate has ended, and nobody else releases the request.
+        let isHandled = task != nil && (phase == .handling || phase == .admitting)
         if case .streaming = phase { core.counters.openStreams -= 1 }
         phase = .closed
         endWebSocket()
@@ -135,7 +136,7 @@ final class HTTPConnection {
             core.counters.abortedRequests += 1
             task.cancel()
         }
-        // If the client is gone, its request counts until the handler ends.
+        // If the client is gone, its request counts until the handler or the gate ends.
         if !isHandled { releaseRequest() }
         task = nil
         timer?.cancel()
