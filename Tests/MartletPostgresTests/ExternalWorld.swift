@@ -182,18 +182,20 @@ final class ExternalWorld {
     @discardableResult
     func take(maxBytes: Int, now: Int64 = 1_000, _ drain: ExternalDrain) throws -> [ChangeSet] {
         try read()
+        var leftOut = try leftOut()
         let made = try server.transaction {
             _ = try server.query("SELECT 1 FROM _martlet.dataset FOR UPDATE")
             return try drain.entries(
                 on: server, head: head, now: now, maxBytes: maxBytes)
         }
+        leftOut.formUnion(try self.leftOut())
         var sets: [ChangeSet] = []
         for entry in made {
             #expect(entry.revision == head.revision + 1)
             #expect(entry.hash == head.hash.appending(entry.body, identifier: nil))
             head = LogHead(revision: entry.revision, hash: entry.hash)
             let set = try SyncCoder.decodeChangeSet(entry.body)
-            try apply(set)
+            apply(set, leftOut: leftOut)
             sets.append(set)
         }
         entries += sets
@@ -214,8 +216,24 @@ final class ExternalWorld {
         return sets
     }
 
+    /// The records that are marked as left out.
+    private func leftOut() throws -> Set<RecordAddress> {
+        let rows = try server.query(
+            "SELECT type, id FROM _martlet.records WHERE others = $1",
+            [.integer(RowFacts.leftOut)])
+        var found: Set<RecordAddress> = []
+        for row in 0..<rows.count {
+            let number = try rows.integer(row, 0)
+            let text = try rows.text(row, 1)
+            guard let type = tables.firstIndex(where: { $0.number == number }) else { continue }
+            found.insert(RecordAddress(type, Int64(text).map { .integer($0) } ?? .text(text)))
+        }
+        return found
+    }
+
     /// Does to the replica what the set says, and checks that it may be done.
-    private func apply(_ set: ChangeSet) throws {
+    /// - Parameter leftOut: The records whose rows devices cannot be sent meanwhile.
+    private func apply(_ set: ChangeSet, leftOut: Set<RecordAddress>) {
         for changes in set.types {
             let created = Set(changes.create)
             for entry in changes.entries {
@@ -235,11 +253,13 @@ final class ExternalWorld {
                 #expect(replica[changes.name]?.removeValue(forKey: id.description) != nil)
             }
         }
-        for type in schema.types { try checkReferences(type, in: set) }
+        for type in schema.types { checkReferences(type, in: set, leftOut: leftOut) }
     }
 
     /// A device keeps the former values of a record whose row it cannot be sent, so what these refer to may be gone.
-    private func checkReferences(_ type: EntityType, in set: ChangeSet) throws {
+    private func checkReferences(
+        _ type: EntityType, in set: ChangeSet, leftOut: Set<RecordAddress>
+    ) {
         let rows = replica[type.name] ?? [:]
         // Of many rows those that the set names, if none is gone to which others may refer.
         let targets = Set(type.references.map(\.target))
@@ -247,14 +267,14 @@ final class ExternalWorld {
             rows.count < 1_000
             || set.types.contains { targets.contains($0.name) && !$0.delete.isEmpty }
         let named = set.types.filter { $0.name == type.name }.flatMap { $0.create + $0.update }
+        let number = schema.index(of: type.name)
+        let former = Set(leftOut.filter { $0.type == number }.map(\.id.description))
         for id in isAll ? Array(rows.keys) : named.map(\.description) {
             for reference in type.references {
                 guard let value = rows[id]?[reference.attribute], let target = RecordID(value)
                 else { continue }
-                guard replica[reference.target]?[target.description] == nil else { continue }
-                let facts = try facts(schema.index(of: type.name) ?? 0, id)
                 #expect(
-                    facts?.isLeftOut == true,
+                    replica[reference.target]?[target.description] != nil || former.contains(id),
                     "\(type.name) \(id) refers to nothing")
             }
         }
