@@ -36,6 +36,39 @@ private struct FactsWanted {
     }
 }
 
+/// The statements that read the facts of a batch in one round trip, and the purpose of each.
+private struct FactsSteps {
+    /// The purpose of a statement.
+    enum Purpose {
+        /// It writes, and returns nothing that matters.
+        case none
+        /// It returns earlier verdicts.
+        case verdicts
+        /// It returns the temporary ids of records to be created that have a permanent id already.
+        case used
+        /// It returns the keys of the rows that it locked.
+        case locked(type: Int)
+        /// It returns the records with external writes that are not in the log yet.
+        case external
+        /// It returns the facts of records that are stored apart from their rows.
+        case records
+    }
+
+    private(set) var statements: [PostgresStatement]
+    private(set) var purposes: [Purpose]
+
+    /// Begins with writes that the reads depend on.
+    init(after writes: [PostgresStatement]) {
+        statements = writes
+        purposes = writes.map { _ in .none }
+    }
+
+    mutating func add(_ statement: PostgresStatement, _ purpose: Purpose) {
+        statements.append(statement)
+        purposes.append(purpose)
+    }
+}
+
 extension StoreSession {
     func facts(for questions: [FactsRequest]) throws(PostgresError) -> [SetFacts] {
         var refusals = try refusalsForCharacters(questions)
@@ -81,49 +114,42 @@ extension StoreSession {
         }
         var facts = questions.map { Self.resolved($0, permanent) }
         let locks = RowLocks(questions, facts, barred: barred)
-        let written = statements.count
-        statements += StoredVerdicts.statements(questions)
-        if !wanted.created.isEmpty {
-            statements.append(RecordLookup.permanent(wanted.created, tables))
-        }
-        let drawn = drawings(wanted.keys)
-        let locking = locks.statements(model.forms, isVersioned: horizon != nil)
-        statements += locking
         let addresses = locks.all
-        if !wanted.deletesParents, !addresses.isEmpty {
-            statements.append(RecordLookup.external(addresses, tables))
-            statements.append(RecordLookup.facts(addresses, tables))
-        }
-        let answers = try run(statements, drawing: drawn)
-        var next = written
-        let verdicts = try StoredVerdicts(answers[next..<(next + 2)])
-        next += 2
-        var used: [TemporaryAddress: Int64] = [:]
+        var steps = FactsSteps(after: statements)
+        for query in StoredVerdicts.statements(questions) { steps.add(query, .verdicts) }
         if !wanted.created.isEmpty {
-            used = try RecordLookup.permanent(answers[next], of: wanted.created)
-            next += 1
+            steps.add(RecordLookup.permanent(wanted.created, tables), .used)
         }
-        var held: HeldRows = [:]
-        for form in locks.types {
-            try RowLocks.add(answers[next], model.forms[form], to: &held)
-            next += 1
+        for (type, query) in locks.statements(model.forms, isVersioned: horizon != nil) {
+            steps.add(query, .locked(type: type))
+        }
+        if !wanted.deletesParents, !addresses.isEmpty {
+            steps.add(RecordLookup.external(addresses, tables), .external)
+            steps.add(RecordLookup.facts(addresses, tables), .records)
+        }
+        let answers = try run(steps.statements, drawing: drawings(wanted.keys))
+        var verdicts = StoredVerdicts()
+        var used: [TemporaryAddress: Int64] = [:]
+        var known = RecordFacts(external: [], facts: [:], held: [:])
+        for (purpose, rows) in zip(steps.purposes, answers) {
+            switch purpose {
+            case .none: break
+            case .verdicts: try verdicts.add(rows)
+            case .used: used = try RecordLookup.permanent(rows, of: wanted.created)
+            case .locked(let type): try RowLocks.add(rows, model.forms[type], to: &known.held)
+            case .external: known.external = try RecordLookup.external(rows, of: addresses)
+            case .records: known.facts = try RecordLookup.facts(rows, of: addresses)
+            }
         }
         if wanted.deletesParents {
             try addAffected(to: &facts, of: questions)
-        }
-        var known: RecordFacts
-        if wanted.deletesParents || addresses.isEmpty {
             known = try lockAndRead(
-                locks.all + facts.flatMap { $0.affected.map(\.address) }, held: held)
-        } else {
-            known = RecordFacts(
-                external: try RecordLookup.external(answers[next], of: addresses),
-                facts: try RecordLookup.facts(answers[next + 1], of: addresses), held: held)
+                addresses + facts.flatMap { $0.affected.map(\.address) }, held: known.held)
         }
         try wait(for: &known, locks)
         try awaitUnread(
-            locks.all + facts.flatMap { $0.affected.map(\.address) }, &known)
-        contested.subtract(locks.all)
+            addresses + facts.flatMap { $0.affected.map(\.address) }, &known)
+        contested.subtract(addresses)
         contested.formUnion(known.contested)
         for index in questions.indices {
             fill(&facts[index], questions[index], verdicts, used, known.facts)
