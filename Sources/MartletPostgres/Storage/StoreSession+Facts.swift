@@ -36,37 +36,20 @@ private struct FactsWanted {
     }
 }
 
-/// The statements that read the facts of a batch in one round trip, and the purpose of each.
-private struct FactsSteps {
-    /// The purpose of a statement.
-    enum Purpose {
-        /// It writes, and returns nothing that matters.
-        case none
-        /// It returns earlier verdicts.
-        case verdicts
-        /// It returns the temporary ids of records to be created that have a permanent id already.
-        case used
-        /// It returns the keys of the rows that it locked.
-        case locked(type: Int)
-        /// It returns the records with external writes that are not in the log yet.
-        case external
-        /// It returns the facts of records that are stored apart from their rows.
-        case records
-    }
-
-    private(set) var statements: [PostgresStatement]
-    private(set) var purposes: [Purpose]
-
-    /// Begins with writes that the reads depend on.
-    init(after writes: [PostgresStatement]) {
-        statements = writes
-        purposes = writes.map { _ in .none }
-    }
-
-    mutating func add(_ statement: PostgresStatement, _ purpose: Purpose) {
-        statements.append(statement)
-        purposes.append(purpose)
-    }
+/// The purpose of a statement in the round trip that reads the facts of a batch.
+private enum FactsPurpose {
+    /// It writes what the reads depend on.
+    case none
+    /// It returns earlier verdicts.
+    case verdicts
+    /// It returns the temporary ids of records to be created that have a permanent id already.
+    case used
+    /// It returns the keys of the rows that it locked.
+    case locked(type: Int)
+    /// It returns the records with external writes that are not in the log yet.
+    case external
+    /// It returns the facts of records that are stored apart from their rows.
+    case records
 }
 
 extension StoreSession {
@@ -115,24 +98,24 @@ extension StoreSession {
         var facts = questions.map { Self.resolved($0, permanent) }
         let locks = RowLocks(questions, facts, barred: barred)
         let addresses = locks.all
-        var steps = FactsSteps(after: statements)
-        for query in StoredVerdicts.statements(questions) { steps.add(query, .verdicts) }
+        var steps = statements.map { (purpose: FactsPurpose.none, statement: $0) }
+        steps += StoredVerdicts.statements(questions).map { (.verdicts, $0) }
         if !wanted.created.isEmpty {
-            steps.add(RecordLookup.permanent(wanted.created, tables), .used)
+            steps.append((.used, RecordLookup.permanent(wanted.created, tables)))
         }
-        for (type, query) in locks.statements(model.forms, isVersioned: horizon != nil) {
-            steps.add(query, .locked(type: type))
+        steps += locks.statements(model.forms, isVersioned: horizon != nil).map {
+            (.locked(type: $0.type), $0.statement)
         }
         if !wanted.deletesParents, !addresses.isEmpty {
-            steps.add(RecordLookup.external(addresses, tables), .external)
-            steps.add(RecordLookup.facts(addresses, tables), .records)
+            steps.append((.external, RecordLookup.external(addresses, tables)))
+            steps.append((.records, RecordLookup.facts(addresses, tables)))
         }
-        let answers = try run(steps.statements, drawing: drawings(wanted.keys))
+        let answers = try run(steps.map(\.statement), drawing: drawings(wanted.keys))
         var verdicts = StoredVerdicts()
         var used: [TemporaryAddress: Int64] = [:]
         var known = RecordFacts(external: [], facts: [:], held: [:])
-        for (purpose, rows) in zip(steps.purposes, answers) {
-            switch purpose {
+        for (step, rows) in zip(steps, answers) {
+            switch step.purpose {
             case .none: break
             case .verdicts: try verdicts.add(rows)
             case .used: used = try RecordLookup.permanent(rows, of: wanted.created)
