@@ -193,20 +193,19 @@ public final class MartletServer: Sendable {
         let pulse = Pulse()
         return DataSetDirectory(telling, limits: limits) { name, changed in
             try await DataSetService(
-                name: name,
-                setup: .init(
-                    backing: try ground.backing(of: name, configuration),
-                    rules: ground.rules,
+                .init(
+                    backing: try ground.backing(of: name, configuration), rules: ground.rules,
                     dependencyWaitSeconds: configuration.dependencyWaitSeconds,
                     keepRevisions: configuration.keepRevisions,
-                    cacheBytes: configuration.cacheBytes,
-                    now: configuration.now,
-                    metrics: metrics, log: configuration.log,
+                    cacheBytes: configuration.cacheBytes, now: configuration.now,
                     snapshots: .init(
                         folder: "\(configuration.dataDirectory)/snapshots/\(name)",
                         plan: ground.plan, every: configuration.snapshotEvery, queue: queue,
                         later: configuration.later),
-                    pulse: pulse, redis: ground.redis, changed: changed))
+                    pulse: pulse, redis: ground.redis),
+                DataSetReports(
+                    dataSet: name, metrics: metrics, serverLog: configuration.log,
+                    changed: changed))
         }
     }
 

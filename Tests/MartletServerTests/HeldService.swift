@@ -57,7 +57,7 @@ enum HeldService {
             try readers.snapshotFile(in: folder, while: isWanted)
         }
         func watch() -> any StorageWatch { readers.watch() }
-        func quiet() -> (@Sendable () -> Bool)? { readers.quiet() }
+        func quiet() -> FileQuiet? { readers.quiet() }
         func externalReader() throws -> (any ExternalReader)? { try readers.externalReader() }
         func outlet(of feed: DataSetFeed, name: String) async throws -> Confined<CommitOutlet>? {
             try await readers.outlet(of: feed, name: name)
@@ -82,16 +82,17 @@ enum HeldService {
         try FileManager.default.createDirectory(
             atPath: folder.path, withIntermediateDirectories: true)
         return try await DataSetService(
-            name: "team",
-            setup: .init(
+            .init(
                 backing: HeldBacking(
                     backing: EmbeddedBacking(path: folder.path + "/held.sqlite", script: script),
                     gate: gate),
                 rules: { _ in .everything }, dependencyWaitSeconds: 1, keepRevisions: nil,
-                cacheBytes: cacheBytes, now: { 1 }, metrics: Metrics(), log: ServerLog { _ in },
+                cacheBytes: cacheBytes, now: { 1 },
                 snapshots: .init(
                     folder: folder.path + "/snapshots", plan: .whole, every: 1_000,
                     queue: DispatchQueue(label: "snapshots"), later: { _, _ in }),
-                pulse: Pulse(), redis: nil, changed: {}))
+                pulse: Pulse(), redis: nil),
+            DataSetReports(
+                dataSet: "team", metrics: Metrics(), serverLog: ServerLog { _ in }, changed: {}))
     }
 }

@@ -8,26 +8,40 @@ import Waiting
 @testable import MartletServer
 
 /// A request of the queue's tests: it carries sets and may depend on others.
-struct QueuedItem: Sendable {
+struct QueuedItem: QueuedRequest {
     var name: String
     var sets = 1
     var needs: [String] = []
     var party = "somebody"
+
+    var setCount: Int { sets }
+    var identifiers: [String] { [name] }
+    var dependencies: [String] { needs }
 }
 
 /// A writer that notes its batches, and can be held up in the first, or in that with a request of a name.
-final class NotingWriter: Sendable {
+final class NotingWriter: BatchWriter {
     let batches = Mutex<[[String]]>([])
     let decided = Mutex<Set<String>>([])
     let hold = DispatchSemaphore(value: 0)
     let isHeld: Mutex<Bool>
     let heldAt = Mutex<String?>(nil)
+    /// What is done in the background; returns whether there is more.
+    private let step: @Sendable (NotingWriter) -> Bool
 
-    init(isHeld: Bool = false) {
+    init(isHeld: Bool = false, step: @escaping @Sendable (NotingWriter) -> Bool = { _ in false }) {
         self.isHeld = Mutex(isHeld)
+        self.step = step
     }
 
-    func process(_ items: [QueuedItem]) -> [WriterQueue<QueuedItem, String>.Verdict] {
+    func undecided(_ identifiers: [String]) -> [String] {
+        let decided = decided.withLock { $0 }
+        return identifiers.filter { !decided.contains($0) }
+    }
+
+    func stepInBackground() -> Bool { step(self) }
+
+    func write(_ items: [QueuedItem]) -> [Result<String, Problem>] {
         batches.withLock { $0.append(items.map(\.name)) }
         let waits = isHeld.withLock { held in
             defer { held = false }
@@ -39,20 +53,8 @@ final class NotingWriter: Sendable {
         return items.map { .success($0.name) }
     }
 
-    func queue(
-        _ limits: WriterQueue<QueuedItem, String>.Limits = .init(),
-        rest: (@Sendable () -> Bool)? = nil
-    ) -> WriterQueue<QueuedItem, String> {
-        WriterQueue(
-            queue: DispatchQueue(label: "writer"), limits: limits,
-            work: .init(
-                setCount: { $0.sets }, dependencies: { $0.needs }, identifiers: { [$0.name] },
-                party: { $0.party },
-                undecided: { names, _ in
-                    let decided = self.decided.withLock { $0 }
-                    return names.filter { !decided.contains($0) }
-                },
-                process: { self.process($0) }, rest: rest))
+    func queue(_ limits: WriterQueue<NotingWriter>.Limits = .init()) -> WriterQueue<NotingWriter> {
+        WriterQueue(to: self, on: DispatchQueue(label: "writer"), limits: limits)
     }
 }
 
@@ -61,7 +63,7 @@ private typealias Writer = NotingWriter
 
 @Suite("Writer queue", .timeLimit(.minutes(5)))
 struct WriterQueueTests {
-    private func name(_ verdict: WriterQueue<Item, String>.Verdict) -> String {
+    private func name(_ verdict: WriterQueue<Writer>.Verdict) -> String {
         switch verdict {
         case .success(let name): name
         case .failure(let problem): problem.kind
@@ -70,7 +72,7 @@ struct WriterQueueTests {
 
     /// Submits one after the other, so that their order is known, while the writer is held up.
     private func submit(
-        _ items: [Item], to queue: WriterQueue<Item, String>, of writer: Writer
+        _ items: [Item], to queue: WriterQueue<Writer>, of writer: Writer
     ) async throws -> [Task<String, Never>] {
         var tasks: [Task<String, Never>] = []
         for item in items {
@@ -114,7 +116,7 @@ struct WriterQueueTests {
     @Test("has parties take turns, and gives none of them the whole queue")
     func turns() async throws {
         let writer = Writer(isHeld: true)
-        var limits = WriterQueue<Item, String>.Limits()
+        var limits = WriterQueue<Writer>.Limits()
         limits.waitingRequestsOfParty = 4
         limits.waitingSetsOfParty = 100
         let queue = writer.queue(limits)
@@ -158,7 +160,7 @@ struct WriterQueueTests {
     @Test("refuses with busy what would wait behind too much, and takes more later")
     func bound() async throws {
         let writer = Writer(isHeld: true)
-        var limits = WriterQueue<Item, String>.Limits()
+        var limits = WriterQueue<Writer>.Limits()
         limits.waitingRequests = 2
         let queue = writer.queue(limits)
         let tasks = try await submit(
@@ -172,7 +174,7 @@ struct WriterQueueTests {
     @Test("lets a request wait for the set it depends on, and nothing else wait for it")
     func dependency() async throws {
         let writer = Writer()
-        var limits = WriterQueue<Item, String>.Limits()
+        var limits = WriterQueue<Writer>.Limits()
         limits.dependencyWait = .seconds(600)
         let queue = writer.queue(limits)
         let late = Task { name(await queue.submit(Item(name: "late", needs: ["early"]))) }
@@ -188,7 +190,7 @@ struct WriterQueueTests {
     @Test("a set that never comes is waited for so long and no longer")
     func dependencyThatNeverComes() async {
         let writer = Writer()
-        var limits = WriterQueue<Item, String>.Limits()
+        var limits = WriterQueue<Writer>.Limits()
         limits.dependencyWait = .milliseconds(30)
         let queue = writer.queue(limits)
         #expect(name(await queue.submit(Item(name: "a", needs: ["never"]))) == "a")
@@ -198,7 +200,7 @@ struct WriterQueueTests {
     @Test("in one batch a later request may depend on an earlier one")
     func dependencyInBatch() async throws {
         let writer = Writer(isHeld: true)
-        var limits = WriterQueue<Item, String>.Limits()
+        var limits = WriterQueue<Writer>.Limits()
         limits.dependencyWait = .seconds(600)
         let queue = writer.queue(limits)
         let tasks = try await submit(
@@ -214,7 +216,7 @@ struct WriterQueueTests {
     @Test("what waits for other sets keeps out nobody, and nobody waits with too many")
     func tooManyParked() async throws {
         let writer = Writer()
-        var limits = WriterQueue<Item, String>.Limits()
+        var limits = WriterQueue<Writer>.Limits()
         limits.waitingRequests = 2
         limits.parkedRequests = 4
         limits.parkedRequestsOfParty = 3
@@ -266,10 +268,9 @@ struct WriterQueueTests {
 
     @Test("what nobody waits for is done in steps once all is done, one before the next request")
     func rest() async {
-        let writer = Writer()
         let steps = Mutex<[Int]>([])
         let (done, finish) = AsyncStream<Void>.makeStream()
-        let queue = writer.queue {
+        let writer = Writer { writer in
             // How many batches were before each step.
             let count = steps.withLock { steps in
                 steps.append(writer.batches.withLock { $0.count })
@@ -278,6 +279,7 @@ struct WriterQueueTests {
             if count == 3 { finish.finish() }
             return count < 3
         }
+        let queue = writer.queue()
         #expect(steps.withLock { $0.isEmpty })
         _ = await queue.submit(Item(name: "a"))
         for await _ in done {}

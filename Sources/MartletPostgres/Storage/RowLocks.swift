@@ -10,8 +10,6 @@ struct RowLocks {
     private var deleted: [Int: Set<RecordID>] = [:]
     /// The records to be created under ids that devices made.
     private var created: Set<RecordAddress> = []
-    /// The types with rows to lock, one for each statement: first changed rows, then deleted ones.
-    private(set) var types: [Int] = []
     /// All records that the sets name.
     private(set) var all: [RecordAddress] = []
 
@@ -43,20 +41,22 @@ struct RowLocks {
             changed[type] = nil
             deleted[type] = nil
         }
-        types = changed.keys.sorted() + deleted.keys.sorted()
     }
 
-    /// Returns one statement for each of `types`. They skip rows that another transaction has
-    /// locked.
-    func statements(_ forms: [TableFormat], isVersioned: Bool) -> [PostgresStatement] {
-        changed.sorted { $0.key < $1.key }.map {
-            forms[$0.key].locking(
-                Array($0.value), isDelete: false, skips: true, isVersioned: isVersioned)
-        }
-            + deleted.sorted { $0.key < $1.key }.map {
-                forms[$0.key].locking(
-                    Array($0.value), isDelete: true, skips: true, isVersioned: isVersioned)
+    /// Returns one statement for each type with rows to change, then one for each with rows to
+    /// delete. They skip rows that another transaction has locked.
+    func statements(
+        _ forms: [TableFormat], isVersioned: Bool
+    ) -> [(type: Int, statement: PostgresStatement)] {
+        [(changed, false), (deleted, true)].flatMap { rows, isDelete in
+            rows.sorted { $0.key < $1.key }.map { type, ids in
+                (
+                    type,
+                    forms[type].locking(
+                        Array(ids), isDelete: isDelete, skips: true, isVersioned: isVersioned)
+                )
             }
+        }
     }
 
     /// Returns whether a record is to be deleted.

@@ -36,6 +36,22 @@ private struct FactsWanted {
     }
 }
 
+/// The purpose of a statement in the round trip that reads the facts of a batch.
+private enum FactsPurpose {
+    /// It writes what the reads depend on.
+    case none
+    /// It returns earlier verdicts.
+    case verdicts
+    /// It returns the temporary ids of records to be created that have a permanent id already.
+    case used
+    /// It returns the keys of the rows that it locked.
+    case locked(type: Int)
+    /// It returns the records with external writes that are not in the log yet.
+    case external
+    /// It returns the facts of records that are stored apart from their rows.
+    case records
+}
+
 extension StoreSession {
     func facts(for questions: [FactsRequest]) throws(PostgresError) -> [SetFacts] {
         var refusals = try refusalsForCharacters(questions)
@@ -81,49 +97,42 @@ extension StoreSession {
         }
         var facts = questions.map { Self.resolved($0, permanent) }
         let locks = RowLocks(questions, facts, barred: barred)
-        let written = statements.count
-        statements += StoredVerdicts.statements(questions)
-        if !wanted.created.isEmpty {
-            statements.append(RecordLookup.permanent(wanted.created, tables))
-        }
-        let drawn = drawings(wanted.keys)
-        let locking = locks.statements(model.forms, isVersioned: horizon != nil)
-        statements += locking
         let addresses = locks.all
-        if !wanted.deletesParents, !addresses.isEmpty {
-            statements.append(RecordLookup.external(addresses, tables))
-            statements.append(RecordLookup.facts(addresses, tables))
-        }
-        let answers = try run(statements, drawing: drawn)
-        var next = written
-        let verdicts = try StoredVerdicts(answers[next..<(next + 2)])
-        next += 2
-        var used: [TemporaryAddress: Int64] = [:]
+        var steps = statements.map { (purpose: FactsPurpose.none, statement: $0) }
+        steps += StoredVerdicts.statements(questions).map { (.verdicts, $0) }
         if !wanted.created.isEmpty {
-            used = try RecordLookup.permanent(answers[next], of: wanted.created)
-            next += 1
+            steps.append((.used, RecordLookup.permanent(wanted.created, tables)))
         }
-        var held: HeldRows = [:]
-        for form in locks.types {
-            try RowLocks.add(answers[next], model.forms[form], to: &held)
-            next += 1
+        steps += locks.statements(model.forms, isVersioned: horizon != nil).map {
+            (.locked(type: $0.type), $0.statement)
+        }
+        if !wanted.deletesParents, !addresses.isEmpty {
+            steps.append((.external, RecordLookup.external(addresses, tables)))
+            steps.append((.records, RecordLookup.facts(addresses, tables)))
+        }
+        let answers = try run(steps.map(\.statement), drawing: drawings(wanted.keys))
+        var verdicts = StoredVerdicts()
+        var used: [TemporaryAddress: Int64] = [:]
+        var known = RecordFacts(external: [], facts: [:], held: [:])
+        for (step, rows) in zip(steps, answers) {
+            switch step.purpose {
+            case .none: break
+            case .verdicts: try verdicts.add(rows)
+            case .used: used = try RecordLookup.permanent(rows, of: wanted.created)
+            case .locked(let type): try RowLocks.add(rows, model.forms[type], to: &known.held)
+            case .external: known.external = try RecordLookup.external(rows, of: addresses)
+            case .records: known.facts = try RecordLookup.facts(rows, of: addresses)
+            }
         }
         if wanted.deletesParents {
             try addAffected(to: &facts, of: questions)
-        }
-        var known: RecordFacts
-        if wanted.deletesParents || addresses.isEmpty {
             known = try lockAndRead(
-                locks.all + facts.flatMap { $0.affected.map(\.address) }, held: held)
-        } else {
-            known = RecordFacts(
-                external: try RecordLookup.external(answers[next], of: addresses),
-                facts: try RecordLookup.facts(answers[next + 1], of: addresses), held: held)
+                addresses + facts.flatMap { $0.affected.map(\.address) }, held: known.held)
         }
         try wait(for: &known, locks)
         try awaitUnread(
-            locks.all + facts.flatMap { $0.affected.map(\.address) }, &known)
-        contested.subtract(locks.all)
+            addresses + facts.flatMap { $0.affected.map(\.address) }, &known)
+        contested.subtract(addresses)
         contested.formUnion(known.contested)
         for index in questions.indices {
             fill(&facts[index], questions[index], verdicts, used, known.facts)

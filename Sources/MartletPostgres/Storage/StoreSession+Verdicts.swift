@@ -77,13 +77,10 @@ struct StoredVerdicts {
 
     // MARK: - Answers
 
-    /// Reads the verdicts from the answers.
-    /// - Parameter answers: The answers to `statements`.
+    /// Adds the verdicts of an answer to one of `statements`.
     /// - Throws: `PostgresError` if they cannot be read.
-    init(_ answers: ArraySlice<PostgresRows>) throws(PostgresError) {
-        for rows in answers {
-            for row in 0..<rows.count { try add(rows, row) }
-        }
+    mutating func add(_ rows: PostgresRows) throws(PostgresError) {
+        for row in 0..<rows.count { try add(rows, row) }
     }
 
     /// Adds a stored verdict. Acceptances precede refusals, and have priority if there are both.

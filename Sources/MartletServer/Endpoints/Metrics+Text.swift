@@ -11,7 +11,7 @@ extension Metrics {
         lockedTables: [(dataSet: String, count: Int)] = [],
         server: HTTPServerCounters,
         usage: ProcessUsage, redis: CacheCounters.Counts? = nil,
-        following: [DataSetService.FollowingState] = []
+        following: [Watcher.FollowingState] = []
     ) -> String {
         let counts = current
         var text = PrometheusText()
@@ -221,7 +221,7 @@ extension Metrics {
     }
 
     private func append(
-        _ states: [DataSetService.FollowingState], _ taken: Int, to text: inout PrometheusText
+        _ states: [Watcher.FollowingState], _ taken: Int, to text: inout PrometheusText
     ) {
         text.family(
             "martlet_storage_age_seconds", "gauge", "Time since the storage was looked at last.")

@@ -399,9 +399,9 @@ final class DataSetDirectory: Sendable {
     }
 
     /// Returns the state of the open data sets.
-    func followingStates() async -> [DataSetService.FollowingState] {
-        var states: [DataSetService.FollowingState] = []
-        for (name, service) in open { states.append(await service.followingState(name)) }
+    func followingStates() async -> [Watcher.FollowingState] {
+        var states: [Watcher.FollowingState] = []
+        for (_, service) in open { states.append(await service.followingState()) }
         return states
     }
 

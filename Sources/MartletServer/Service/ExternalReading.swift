@@ -12,10 +12,7 @@ final class ExternalReading: Sendable {
     private static let pause = DispatchTimeInterval.milliseconds(500)
 
     private let reader: Confined<any ExternalReader>
-    /// Called when the reader found a write.
-    private let found: @Sendable () -> Void
-    /// Reports a sentence to the operator, and whether it is a failure.
-    private let report: @Sendable (_ words: String, _ isFailure: Bool) -> Void
+    private let reports: DataSetReports
     private let isStopped = Mutex(false)
 
     /// The reasons why external writes cannot be read.
@@ -41,17 +38,22 @@ final class ExternalReading: Sendable {
         }
     }
 
-    init(
-        _ reader: Confined<any ExternalReader>, found: @escaping @Sendable () -> Void,
-        report: @escaping @Sendable (_ words: String, _ isFailure: Bool) -> Void
-    ) {
-        self.reader = reader
-        self.found = found
-        self.report = report
+    /// Makes the reading, which `start` begins; nil if the storage notes external writes without a
+    /// reader.
+    ///
+    /// - Throws: The errors of the backing.
+    init?(_ opened: OpenNode) async throws {
+        guard try opened.readers.externalReader() != nil else { return nil }
+        reports = opened.reports
+        reader = try await Confined.making(label: "martlet.changes.\(reports.dataSet)") {
+            guard let reader = try opened.readers.externalReader() else { throw OwnerStopped() }
+            return reader
+        }
     }
 
-    func start() {
-        reader.queue.async { self.run(hasFailed: false) }
+    /// Begins to read, and wakes the watcher when there are writes.
+    func start(waking watcher: Watcher) {
+        reader.queue.async { self.run(hasFailed: false, waking: watcher) }
     }
 
     func stop() async {
@@ -59,41 +61,45 @@ final class ExternalReading: Sendable {
         await reader.end()
     }
 
-    private func run(hasFailed: Bool) {
+    private func run(hasFailed: Bool, waking watcher: Watcher) {
         guard !isStopped.withLock({ $0 }) else { return }
         do {
             let (hasFound, notes, faults) = try reader.here { reader in
                 let hasFound = try reader.step(within: Self.step)
                 return (hasFound, reader.takeNotes(), hasFound == nil ? [] : reader.faults)
             }
-            for note in notes { report(note, false) }
+            for note in notes { reports.reportReading(note, isFailure: false) }
             let known = trouble.withLock { trouble in
                 defer { trouble = Trouble(faults: faults) }
                 return trouble.faults
             }
-            for fault in faults where !known.contains(fault) { report(fault, true) }
-            if hasFailed { report("other programs' writes are read again", false) }
+            for fault in faults where !known.contains(fault) {
+                reports.reportReading(fault, isFailure: true)
+            }
+            if hasFailed {
+                reports.reportReading("other programs' writes are read again", isFailure: false)
+            }
             if let hasFound {
-                if hasFound { found() }
-                reader.queue.async { self.run(hasFailed: false) }
+                if hasFound { watcher.wake() }
+                reader.queue.async { self.run(hasFailed: false, waking: watcher) }
             } else {
-                again(hasFailed: false)
+                again(hasFailed: false, waking: watcher)
             }
         } catch is OwnerStopped {
             return
         } catch {
-            if !hasFailed { report(String(describing: error), true) }
+            if !hasFailed { reports.reportReading(String(describing: error), isFailure: true) }
             // Writes that wait for transactions of other programs are read later.
             if (error as? StorageFault)?.kind != .busy {
                 trouble.withLock { $0.since = $0.since ?? .now }
             }
-            again(hasFailed: true)
+            again(hasFailed: true, waking: watcher)
         }
     }
 
-    private func again(hasFailed: Bool) {
+    private func again(hasFailed: Bool, waking watcher: Watcher) {
         reader.queue.asyncAfter(deadline: .now() + Self.pause) {
-            self.run(hasFailed: hasFailed)
+            self.run(hasFailed: hasFailed, waking: watcher)
         }
     }
 }

@@ -1,8 +1,8 @@
 internal import Dispatch
 internal import Synchronization
 
-/// Beats ten times a second for followers that have a cheap check. They share one timer, which
-/// stops when there are no followers.
+/// Beats ten times a second for watchers that have a cheap check. They share one timer, which
+/// stops when there are no watchers.
 final class Pulse: Sendable {
     private struct State {
         var listeners: [Int: @Sendable () -> Void] = [:]
@@ -31,7 +31,7 @@ final class Pulse: Sendable {
     }
 
     private func schedule() {
-        queue.asyncAfter(deadline: .now() + Follower.interval) { self.beat() }
+        queue.asyncAfter(deadline: .now() + Watcher.interval) { self.beat() }
     }
 
     private func beat() {

@@ -68,4 +68,17 @@ final class WriterHealth: Sendable {
             return now - trouble.since >= Self.patience && now - trouble.last < Self.memory
         }
     }
+
+    /// The reason why the data set counts as not served; nil if it can be written to, as far as is
+    /// known.
+    var unreadyReason: String? {
+        if let wait = commitWait { return Self.words(forWait: wait) }
+        return isHindered
+            ? "nothing could be written for \(blocked.components.seconds) s" : nil
+    }
+
+    /// Returns the words for a commit that takes long.
+    static func words(forWait wait: Duration) -> String {
+        "the writer waits for its commit for \(wait.components.seconds) s already"
+    }
 }

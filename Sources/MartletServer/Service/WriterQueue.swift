@@ -3,6 +3,33 @@ internal import MartletModel
 internal import MartletProtocol
 internal import Synchronization
 
+/// A request for a `WriterQueue`.
+protocol QueuedRequest: Sendable {
+    /// The number of the request's change sets.
+    var setCount: Int { get }
+    /// The identifiers of the request's change sets.
+    var identifiers: [String] { get }
+    /// The identifiers that the request's change sets depend on, without those that precede them in
+    /// the request.
+    var dependencies: [String] { get }
+    /// The party that sent the request.
+    var party: String { get }
+}
+
+/// Carries out the batches of a `WriterQueue`, on the queue's thread.
+protocol BatchWriter: Sendable {
+    associatedtype Request: QueuedRequest
+    associatedtype Answer: Sendable
+
+    /// Returns the identifiers that have not been decided.
+    func undecided(_ identifiers: [String]) -> [String]
+    /// Carries out a batch, and returns one verdict for each request.
+    func write(_ requests: [Request]) -> [Result<Answer, Problem>]
+    /// Does a small step of background work, and returns true if there is more. Called when all
+    /// submitted requests are done.
+    func stepInBackground() -> Bool
+}
+
 /// Collects requests and hands them to the writer in batches (group commit).
 ///
 /// While the writer carries out one batch, the next one collects. There is no timer, so a lone
@@ -12,28 +39,9 @@ internal import Synchronization
 /// A request that names change sets which have not arrived waits outside the queue until they have
 /// been decided or its time is up. The number of these requests is limited, in total and for each
 /// party, so that they do not keep out other requests.
-final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
-    typealias Verdict = Result<Answer, Problem>
-
-    /// The functions that the queue needs; `undecided` and `process` run on the writer's thread.
-    struct Work: Sendable {
-        /// Returns the number of an item's change sets.
-        var setCount: @Sendable (Item) -> Int
-        /// Returns the identifiers that an item's change sets depend on, without the item's own
-        /// sets.
-        var dependencies: @Sendable (Item) -> [String]
-        /// Returns the identifiers of an item's change sets.
-        var identifiers: @Sendable (Item) -> [String]
-        /// Returns the party that sent an item.
-        var party: @Sendable (Item) -> String
-        /// Returns the identifiers that have not been decided.
-        var undecided: @Sendable ([String], Item) -> [String]
-        /// Carries out a batch, and returns one verdict for each item.
-        var process: @Sendable ([Item]) -> [Verdict]
-        /// Does a small step of background work, and returns true if there is more. Called when all
-        /// submitted items are done.
-        var rest: (@Sendable () -> Bool)?
-    }
+final class WriterQueue<Writer: BatchWriter>: Sendable {
+    typealias Request = Writer.Request
+    typealias Verdict = Result<Writer.Answer, Problem>
 
     struct Limits: Sendable {
         /// The most change sets in one batch. The sets of one request stay together, so a single
@@ -57,7 +65,7 @@ final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
 
     private struct Job: Sendable {
         let number: UInt64
-        let item: Item
+        let request: Request
         let setCount: Int
         let dependencies: [String]
         let party: String
@@ -75,8 +83,8 @@ final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
         var parkedByParty: [String: Int] = [:]
         var lastNumber: UInt64 = 0
         var isRunning = false
-        /// True if a step of `rest` is on its way.
-        var isResting = false
+        /// True if a step of background work is on its way.
+        var isStepping = false
         var isStopped = false
         var ended: [CheckedContinuation<Void, Never>] = []
 
@@ -93,27 +101,26 @@ final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
     }
 
     private let queue: DispatchQueue
-    private let work: Work
+    private let writer: Writer
     private let limits: Limits
     private let state = Mutex(State())
 
     /// Makes an empty queue.
     ///
     /// - Parameter queue: The writer's thread, as a serial queue.
-    init(queue: DispatchQueue, limits: Limits = Limits(), work: Work) {
+    init(to writer: Writer, on queue: DispatchQueue, limits: Limits = Limits()) {
         self.queue = queue
-        self.work = work
+        self.writer = writer
         self.limits = limits
     }
 
     /// The number of waiting requests, with those that wait for other sets.
     var depth: Int { state.withLock { $0.depth } }
 
-    /// Waits for the item's turn, and returns its verdict.
-    func submit(_ item: Item) async -> Verdict {
-        let setCount = work.setCount(item)
-        let dependencies = work.dependencies(item)
-        let party = work.party(item)
+    /// Waits for the request's turn, and returns its verdict.
+    func submit(_ request: Request) async -> Verdict {
+        let (setCount, dependencies) = (request.setCount, request.dependencies)
+        let party = request.party
         return await withCheckedContinuation { continuation in
             let refusal = state.withLock { state -> Problem? in
                 if state.isStopped { return .stopping }
@@ -130,7 +137,7 @@ final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
                 }
                 state.lastNumber += 1
                 let job = Job(
-                    number: state.lastNumber, item: item, setCount: setCount,
+                    number: state.lastNumber, request: request, setCount: setCount,
                     dependencies: dependencies, party: party, continuation: continuation)
                 enqueue(job, &state)
                 return nil
@@ -166,11 +173,11 @@ final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
     private func drain() {
         while true {
             let batch = nextBatch()
-            if batch.isEmpty { return scheduleRest() }
+            if batch.isEmpty { return scheduleStep() }
             var ready: [Job] = []
             for job in batch where !parks(job, behind: ready) { ready.append(job) }
             guard !ready.isEmpty else { continue }
-            let verdicts = work.process(ready.map(\.item))
+            let verdicts = writer.write(ready.map(\.request))
             precondition(verdicts.count == ready.count, "one verdict for each request")
             for (job, verdict) in zip(ready, verdicts) {
                 job.continuation.resume(returning: verdict)
@@ -205,30 +212,29 @@ final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
 
     /// A step goes behind the tasks that the writer's thread already has, so that a request never
     /// waits for more than one step.
-    private func scheduleRest() {
-        guard work.rest != nil else { return }
+    private func scheduleStep() {
         let isDue = state.withLock { state in
-            guard !state.isStopped, !state.isResting else { return false }
-            state.isResting = true
+            guard !state.isStopped, !state.isStepping else { return false }
+            state.isStepping = true
             return true
         }
-        if isDue { queue.async { self.rest() } }
+        if isDue { queue.async { self.stepInBackground() } }
     }
 
-    private func rest() {
+    private func stepInBackground() {
         let isIdle = state.withLock { state in
-            state.isResting = false
+            state.isStepping = false
             return !state.isRunning && !state.isStopped
         }
         // If a request arrived meanwhile, its batch schedules the step again.
-        if isIdle, work.rest?() == true { scheduleRest() }
+        if isIdle, writer.stepInBackground() { scheduleStep() }
     }
 
     /// Sets a job aside if it depends on sets that have not arrived.
     private func parks(_ job: Job, behind ready: [Job]) -> Bool {
         guard !job.dependencies.isEmpty, !job.hasWaited else { return false }
-        let alongside = Set(ready.flatMap { work.identifiers($0.item) })
-        let missing = Set(work.undecided(job.dependencies, job.item)).subtracting(alongside)
+        let alongside = Set(ready.flatMap(\.request.identifiers))
+        let missing = Set(writer.undecided(job.dependencies)).subtracting(alongside)
         guard !missing.isEmpty else { return false }
         let isParked = state.withLock { state in
             let ofParty = state.parkedByParty[job.party, default: 0]
@@ -248,7 +254,7 @@ final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
 
     private func release(decidedBy jobs: [Job]) {
         guard state.withLock({ !$0.parked.isEmpty }) else { return }
-        let decided = Set(jobs.flatMap { work.identifiers($0.item) })
+        let decided = Set(jobs.flatMap(\.request.identifiers))
         state.withLock { state in
             for number in state.parked.keys.sorted() {
                 state.parked[number]?.missing.subtract(decided)

@@ -11,23 +11,10 @@ internal import Synchronization
 /// a request. The whole server makes one at a time, so that they take one core and the memory of
 /// one. If one fails, the service tries again automatically, even if nothing more is written.
 final class SnapshotService: Sendable {
-    /// See `ConsistentReading`. It may be called from any thread.
-    typealias ConsistentReading =
-        @Sendable (_ body: () throws(StorageFault) -> Void) throws(StorageFault) -> Void
-
-    /// The settings of the service.
-    struct Setup: Sendable {
-        /// Returns the file from which snapshots are made.
-        var source: @Sendable (_ isWanted: @escaping () -> Bool) throws -> SnapshotFile
-        /// Makes the writer take the external writes to that file first.
-        var consistently: ConsistentReading
+    /// The settings for making snapshots.
+    struct Settings: Sendable {
         /// The folder for this data set's snapshots.
         var folder: String
-        var identity: String
-        /// The schema's fingerprint.
-        var schema: String
-        /// The names of a snapshot's parts.
-        var parts: [String]
         var plan: SeedingPlan
         /// The number of revisions after which a snapshot is made.
         var every: Int64
@@ -35,19 +22,6 @@ final class SnapshotService: Sendable {
         var queue: DispatchQueue
         /// Runs a retry after a pause.
         var later: Scheduler
-        var metrics: Metrics
-        var log: ServerLog
-        var name: String
-        /// Notes rows that are left out.
-        var unsendable: UnsendableRows
-    }
-
-    /// Reads earlier entries of the log. It is confined to the queue on which it is made.
-    struct History {
-        /// Returns whether a hash is that of a revision's entry.
-        var has: (_ revision: Revision, _ lineage: String) -> Bool
-        /// Returns the bytes of the entries of a range, up to a limit.
-        var bytes: (_ first: Revision, _ last: Revision, _ limit: Int) -> Int
     }
 
     /// The least bytes of new entries after which a snapshot is made, even if there are few
@@ -78,35 +52,36 @@ final class SnapshotService: Sendable {
         var ended: [CheckedContinuation<Void, Never>] = []
     }
 
-    private let setup: Setup
+    private let opened: OpenNode
+    private let settings: Settings
     private let filter: VisibilityFilter
     private let state = Mutex(State())
 
-    init(_ setup: Setup, filter: VisibilityFilter = .everything) {
-        self.setup = setup
+    init(_ opened: OpenNode, _ settings: Settings, filter: VisibilityFilter = .everything) {
+        (self.opened, self.settings) = (opened, settings)
         self.filter = filter
     }
 
     /// Takes up the snapshots on the disk, removes the remains of a killed process, and makes a
     /// snapshot if none fits.
     ///
-    /// - Parameters:
-    ///   - bytes: The log's bytes, counted from any place.
-    ///   - history: Makes the reader of the log, on the queue.
-    func start(
-        at revision: Revision, bytes: Int, history: @escaping @Sendable () -> History
-    ) {
+    /// - Parameter bytes: The log's bytes, counted from any place.
+    func start(at revision: Revision, bytes: Int) {
         enqueue {
-            let log = history()
-            let kept = try self.takeUp(log.has)
+            let log = self.opened.readers.log()
+            let kept = try self.takeUp(log)
+            let parts = self.settings.plan.parts(of: self.opened.schema)
             let worthwhile = self.worthwhileBytes
             var behind = 0
             let fits = kept.values.allSatisfy { manifests in
                 guard let newest = manifests.first else { return false }
-                behind = max(behind, log.bytes(newest.revision + 1, revision, worthwhile))
-                return newest.schema == self.setup.schema && behind < worthwhile
-                    && newest.parts.map(\.name) == self.setup.parts
-                    && revision - newest.revision < self.setup.every
+                // If the log cannot be read, it counts as empty.
+                let entries = try? log.entries(
+                    from: newest.revision + 1, through: revision, maxBytes: worthwhile)
+                behind = max(behind, entries?.reduce(0) { $0 + $1.body.count } ?? 0)
+                return newest.schema == self.opened.schema.fingerprint && behind < worthwhile
+                    && newest.parts.map(\.name) == parts
+                    && revision - newest.revision < self.settings.every
             }
             let oldest = kept.values.map { $0.first?.revision ?? 0 }.min() ?? 0
             self.state.withLock { state in
@@ -126,7 +101,7 @@ final class SnapshotService: Sendable {
             state.newest = max(state.newest, revision)
             state.newestBytes = max(state.newestBytes, bytes)
             guard let begun = state.begun, !state.isMaking, state.failures == 0, revision > begun,
-                revision - begun >= setup.every || bytes - state.begunBytes >= worthwhile
+                revision - begun >= settings.every || bytes - state.begunBytes >= worthwhile
             else { return false }
             state.begun = revision
             state.begunBytes = bytes
@@ -167,10 +142,10 @@ final class SnapshotService: Sendable {
         guard let newest = state.withLock({ $0.kept[permissions]?.first }) else { return nil }
         guard !SnapshotFolder.holds(newest, in: folder(permissions)) else { return newest }
         state.withLock { $0.kept[permissions]?.removeAll { $0.revision <= newest.revision } }
-        setup.log.log(
+        opened.reports.log(
             .warning, "snapshot",
             [
-                ("dataSet", .text(setup.name)), ("revision", .number(Int(newest.revision))),
+                ("revision", .number(Int(newest.revision))),
                 ("reason", .text("Its files are gone; another one is made.")),
             ])
         enqueue { try self.make() }
@@ -195,7 +170,7 @@ final class SnapshotService: Sendable {
     private var isWanted: Bool { state.withLock { !$0.isStopped } }
 
     private func folder(_ permissions: PermissionClass) -> String {
-        setup.folder + "/" + permissions.name
+        settings.folder + "/" + permissions.name
     }
 
     private func enqueue(_ work: @escaping @Sendable () throws -> Void) {
@@ -205,7 +180,7 @@ final class SnapshotService: Sendable {
             return true
         }
         guard isFree else { return }
-        setup.queue.async {
+        settings.queue.async {
             var failure: (any Error)?
             do {
                 if self.isWanted { try work() }
@@ -230,18 +205,18 @@ final class SnapshotService: Sendable {
         _ work: @escaping @Sendable () throws -> Void, after failures: Int, _ failure: any Error
     ) {
         let pause = min(Self.longestPause, Self.firstPause << min(failures - 1, 6))
-        setup.metrics.countSnapshot(isMade: false)
-        setup.log.log(
+        opened.reports.metrics.countSnapshot(isMade: false)
+        opened.reports.log(
             .error, "snapshot",
             [
-                ("dataSet", .text(setup.name)), ("reason", .text(String(describing: failure))),
-                ("tries", .number(failures)), ("nextInSeconds", .number(pause)),
+                ("reason", .text(String(describing: failure))), ("tries", .number(failures)),
+                ("nextInSeconds", .number(pause)),
             ])
-        setup.later(.seconds(pause)) { [weak self] in self?.enqueue(work) }
+        settings.later(.seconds(pause)) { [weak self] in self?.enqueue(work) }
     }
 
     private func takeUp(
-        _ isInHistory: (Revision, String) -> Bool
+        _ log: any LogSource
     ) throws -> [PermissionClass: [SnapshotManifest]] {
         var kept: [PermissionClass: [SnapshotManifest]] = [:]
         for permissions in filter.permissionClasses {
@@ -250,7 +225,8 @@ final class SnapshotService: Sendable {
             // have.
             kept[permissions] = try folder.keep(
                 folder.manifests().filter {
-                    $0.dataSet == setup.identity && isInHistory($0.revision, $0.lineage)
+                    $0.dataSet == opened.identity
+                        && (try? log.hash(at: $0.revision))??.text == $0.lineage
                 })
         }
         state.withLock { $0.kept = kept }
@@ -262,13 +238,13 @@ final class SnapshotService: Sendable {
             state.begun = max(state.begun ?? 0, state.newest)
             state.begunBytes = max(state.begunBytes, state.newestBytes)
         }
-        let source = try setup.source { self.isWanted }
+        let source = try opened.readers.snapshotFile(in: settings.folder) { self.isWanted }
         defer { source.remove() }
         for permissions in filter.permissionClasses {
             let folder = try SnapshotFolder(path: folder(permissions))
             let maker = SnapshotMaker(
-                path: source.path, plan: setup.plan, filter: filter,
-                unsendable: setup.unsendable, consistently: setup.consistently)
+                path: source.path, plan: settings.plan, filter: filter,
+                unsendable: opened.unsendable, consistently: opened.consistently)
             let cut = try maker.make(for: permissions, while: { self.isWanted }) {
                 folder.making($0)
             }
@@ -280,11 +256,11 @@ final class SnapshotService: Sendable {
             // a file that is gone.
             state.withLock { $0.kept[permissions] = kept }
             _ = try folder.keep(kept)
-            setup.metrics.countSnapshot(isMade: true)
-            setup.log.log(
+            opened.reports.metrics.countSnapshot(isMade: true)
+            opened.reports.log(
                 .info, "snapshot",
                 [
-                    ("dataSet", .text(setup.name)), ("revision", .number(Int(manifest.revision))),
+                    ("revision", .number(Int(manifest.revision))),
                     ("records", .number(Int(manifest.parts.reduce(0) { $0 + $1.records }))),
                 ])
         }

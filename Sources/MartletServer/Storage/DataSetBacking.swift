@@ -45,9 +45,9 @@ protocol DataSetReaders: Sendable {
         -> SnapshotFile
     /// Returns the watch for writes of other processes and programs.
     func watch() -> any StorageWatch
-    /// Returns a function that says at little cost, on any thread, whether nothing was written
-    /// since its last call. Nil if only a look can tell.
-    func quiet() -> (@Sendable () -> Bool)?
+    /// Returns a check that tells at little cost, on any thread, whether anything was written. Nil
+    /// if only a look can tell.
+    func quiet() -> FileQuiet?
     /// Returns the reader of external writes; nil if they are noted without one.
     func externalReader() throws -> (any ExternalReader)?
     /// Returns the outlet that informs other processes of this one's commits; nil without Redis.

@@ -93,10 +93,7 @@ struct EmbeddedBacking: DataSetBacking {
 
         func watch() -> any StorageWatch { Watch(path: path) }
 
-        func quiet() -> (@Sendable () -> Bool)? {
-            let quiet = FileQuiet(path: path)
-            return { quiet.isQuiet() }
-        }
+        func quiet() -> FileQuiet? { FileQuiet(path: path) }
 
         func externalReader() -> (any ExternalReader)? { nil }
 

@@ -101,7 +101,7 @@ extension PostgresBacking {
 
         func watch() -> any StorageWatch { PostgresWatch(place.address) }
 
-        func quiet() -> (@Sendable () -> Bool)? { nil }
+        func quiet() -> FileQuiet? { nil }
 
         func externalReader() throws -> (any ExternalReader)? {
             guard tables.capture == .logical else { return nil }

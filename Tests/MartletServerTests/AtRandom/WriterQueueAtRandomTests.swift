@@ -22,7 +22,7 @@ private final class Verdicts: Sendable {
 /// A writer's queue with small limits: parties who submit whatever they like, and an honest one that stays
 /// within its share.
 private final class CrowdedQueue {
-    private typealias Queue = WriterQueue<QueuedItem, String>
+    private typealias Queue = WriterQueue<NotingWriter>
 
     private let verdicts = Verdicts()
     private let writer = NotingWriter()
