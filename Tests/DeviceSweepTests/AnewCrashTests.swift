@@ -23,7 +23,7 @@ struct AnewCrashTests {
         try other.write { context in
             for number in 1...5 {
                 let team = try context.insert("teams", ["name": .text("Team \(number)")])
-                try context.insert("players", ["team_id": team.value, "name": "P"])
+                try context.insert("players", ["team_id": team.sqlValue, "name": "P"])
             }
         }
         try mine.write { try $0.insert("teams", ["name": "Mine"]) }

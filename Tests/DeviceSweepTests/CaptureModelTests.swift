@@ -134,7 +134,9 @@ struct CaptureModelTests {
             for entry in types.entries where !types.delete.contains(entry.id) {
                 var row = rows[entry.id] ?? [.null, .null]
                 for (position, name) in ["code", "n"].enumerated() {
-                    if let value = entry.attributes[name] { row[position] = SQLValue(value) }
+                    if let value = entry.attributes[name] {
+                        row[position] = SQLValue(value, kind: .any)
+                    }
                 }
                 rows[entry.id] = row
             }

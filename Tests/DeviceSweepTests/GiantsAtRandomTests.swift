@@ -171,18 +171,12 @@ private final class GiantWorld {
         do {
             try author.write { context in
                 for row in rows {
-                    let picture: Value =
-                        if case .blob(let bytes) = row.picture {
-                            .text(Data(bytes).base64EncodedString())
-                        } else if case .text(let text) = row.picture { .text(text) } else { .null }
-                    guard case .text(let one) = row.one else { continue }
-                    let attributes: Attributes = [
-                        "one": .text(one), "picture": picture,
-                    ]
+                    guard case .text = row.one else { continue }
+                    let values: RecordValues = ["one": row.one, "picture": row.picture]
                     if let id = row.id {
-                        try context.insert("words", attributes, id: id)
+                        try context.insert("words", values, id: id)
                     } else {
-                        try context.insert("pages", attributes)
+                        try context.insert("pages", values)
                     }
                 }
             }

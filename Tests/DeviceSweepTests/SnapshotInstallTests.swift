@@ -19,14 +19,14 @@ struct SnapshotInstallTests {
             for number in Int64(1)...5 {
                 let team = try context.insert("teams", ["name": .text("Team \(number)")])
                 try context.insert(
-                    "players", ["team_id": team.value, "name": "P", "shirt": .integer(number)])
+                    "players", ["team_id": team.sqlValue, "name": "P", "shirt": .integer(number)])
             }
         }
         try other.sync(with: world.server)
         try mine.sync(with: world.server)
         try mine.write { context in
             let team = try context.insert("teams", ["name": "Mine"])
-            try context.insert("players", ["team_id": team.value, "name": "Ada"])
+            try context.insert("players", ["team_id": team.sqlValue, "name": "Ada"])
         }
         try mine.write { try $0.update("teams", .integer(2), ["city": "Rome"]) }
         try other.write { try $0.update("teams", .integer(2), ["city": "Bonn"]) }

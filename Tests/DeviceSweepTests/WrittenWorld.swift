@@ -225,9 +225,11 @@ final class WrittenWorld {
                 for _ in 0..<Int.random(in: 1...3, using: &random) {
                     if random.chance(40) {
                         let columns = table.columns.filter { $0.isRequired && $0.kind == .text }
-                        let texts = columns.map { ($0.name, Value.text("app\(seed)-\($0.name)")) }
+                        let texts = columns.map {
+                            ($0.name, SQLValue.text("app\(seed)-\($0.name)"))
+                        }
                         _ = try context.insert(
-                            table.name, Attributes(names: texts.map(\.0), values: texts.map(\.1)))
+                            table.name, RecordValues(names: texts.map(\.0), values: texts.map(\.1)))
                         history.append("-- the app inserts into \(table.name)")
                         continue
                     }

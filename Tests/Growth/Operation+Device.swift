@@ -47,12 +47,12 @@ extension Operation {
         },
         Operation("many saves of new records that refer to each other in a row") { world, count in
             let device = try world.device()
-            var last: Value = .null
+            var last: SQLValue = .null
             try world.count("save") {
                 try world.save(device, 0..<count) { context, number in
                     let id = try context.insert(
                         "teams", ["name": .text("t\(number)"), "parent_id": last])
-                    last = id.value
+                    last = id.sqlValue
                 }
             }
             try world.countSync(device)
@@ -62,11 +62,11 @@ extension Operation {
             let device = try world.device()
             try world.count("save") {
                 try device.write { context in
-                    var last: Value = .null
+                    var last: SQLValue = .null
                     for number in 0..<count {
                         last = try context.insert(
                             "teams", ["name": .text("t\(number)"), "parent_id": last]
-                        ).value
+                        ).sqlValue
                     }
                 }
             }
@@ -239,7 +239,7 @@ extension Operation {
             let device = try world.device()
             try world.save(device, 0..<count) { context, number in
                 let team = try context.insert("teams", ["name": .text("t\(number)")])
-                try context.insert("players", ["team_id": team.value, "name": "P"])
+                try context.insert("players", ["team_id": team.sqlValue, "name": "P"])
             }
             try world.save(device, 0..<count) {
                 try $0.update("teams", .integer(Int64(-2 - 2 * $1)), ["city": "Rome"])

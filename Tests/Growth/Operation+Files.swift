@@ -224,7 +224,7 @@ extension GrowingWorld {
                 _ = try store.write(now: 1_000) { context in
                     let team = try context.insert("teams", ["name": "t", "city": "Oslo"])
                     try context.insert(
-                        "players", ["team_id": team.value, "name": "p", "score": .real(1.5)])
+                        "players", ["team_id": team.sqlValue, "name": "p", "score": .real(1.5)])
                     try context.update("teams", .integer(-2), ["city": .text("c\(number)")])
                 }
             }

@@ -120,9 +120,10 @@ extension Operation {
         Operation("a delete that reaches through many levels") { world, count in
             let author = try world.device()
             try author.write { context in
-                var last: Value = .null
+                var last: SQLValue = .null
                 for _ in 0..<count {
-                    last = try context.insert("teams", ["name": "t", "parent_id": last]).value
+                    last = try context.insert("teams", ["name": "t", "parent_id": last])
+                        .sqlValue
                 }
             }
             try world.sync(author)
@@ -214,7 +215,7 @@ extension Operation {
             }
         ) { world, count in
             let device = try world.device()
-            let all = Attributes(
+            let all = RecordValues(
                 names: columns(count), values: columns(count).map { .text($0) })
             try world.count("save") {
                 try world.save(device, 0..<10) { context, _ in try context.insert("wide", all) }

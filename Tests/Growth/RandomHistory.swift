@@ -212,7 +212,7 @@ struct RandomHistory {
         }
     }
 
-    private func value(_ id: Int64?) -> Value { id.map { .integer($0) } ?? .null }
+    private func value(_ id: Int64?) -> SQLValue { id.map { .integer($0) } ?? .null }
 
     private mutating func foreign(on device: SmallDevice) throws {
         let number = next()

@@ -101,7 +101,7 @@ struct BadLineTests {
                     // Something of it is as in people's names: no compression makes it less.
                     let name =
                         "Player \(number) \(String(UInt64.random(in: 0 ... .max), radix: 36))"
-                    try context.insert("players", ["team": team.value, "name": .text(name)])
+                    try context.insert("players", ["team": team.sqlValue, "name": .text(name)])
                 }
             }
             done += each
@@ -126,7 +126,7 @@ struct BadLineTests {
             .base64EncodedString()
         for number in 0..<300 {
             try await far.write { context in
-                let city: Value = number == 150 ? .text(photo) : .text("City \(number)")
+                let city: SQLValue = number == 150 ? .text(photo) : .text("City \(number)")
                 try context.insert("teams", ["name": .text("Team \(number)"), "city": city])
             }
         }

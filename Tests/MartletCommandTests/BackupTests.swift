@@ -68,7 +68,7 @@ struct BackupTests {
         try await Self.restored(served, database) {
             let team = try await mine.write { try $0.insert("teams", ["name": "Bees"]) }
             try await mine.write {
-                _ = try $0.insert("players", ["team_id": team.value, "name": "Ann"])
+                _ = try $0.insert("players", ["team_id": team.sqlValue, "name": "Ann"])
             }
             try await mine.sync()
             try await mine.write { try $0.update("teams", .integer(1), ["name": "Ants of mine"]) }

@@ -14,7 +14,7 @@ struct RebaseTests {
         let device = try DeviceFixture()
         try device.write { context in
             let team = try context.insert("teams", ["name": "Falcons"])
-            try context.insert("players", ["name": "Ann", "team_id": team.value])
+            try context.insert("players", ["name": "Ann", "team_id": team.sqlValue])
         }
         let set = try device.gather().changeSets[0]
         // Made while the exchange is under way.

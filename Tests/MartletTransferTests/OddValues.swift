@@ -59,11 +59,10 @@ struct OddValues {
         ])
     }
 
-    mutating func base64() -> String {
-        let bytes = (0..<Int.random(in: 0...5, using: &random)).map { _ in
+    mutating func bytes() -> [UInt8] {
+        (0..<Int.random(in: 0...5, using: &random)).map { _ in
             UInt8(truncatingIfNeeded: random.next() >> 20)
         }
-        return Data(bytes).base64EncodedString()
     }
 
     mutating func decimal(digits: Int) -> String {

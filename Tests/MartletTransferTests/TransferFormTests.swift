@@ -49,13 +49,13 @@ struct TransferFormTests {
     @Test(
         "a list of attributes is checked like named ones, in new records and in changes",
         arguments: [
-            ("data", Value.text("AB==")), ("note", .integer(5)), ("size", .text("1.5")),
+            ("data", SQLValue.text("AA==")), ("note", .integer(5)), ("size", .text("1.5")),
         ])
-    func attributes(name: String, value: Value) async throws {
+    func attributes(name: String, value: SQLValue) async throws {
         let folder = try TemporaryFolder()
         let client = try await client(folder)
         let id = try await client.write { try $0.insert("things", ["note": .text("x")]) }
-        let bad = Attributes(names: [name], values: [value])
+        let bad = RecordValues(names: [name], values: [value])
         let first = await #expect(throws: StoreError.self) {
             try await client.write { try $0.insert("things", bad) }
         }
@@ -64,7 +64,7 @@ struct TransferFormTests {
             try await client.write { try $0.update("things", id, bad) }
         }
         #expect(second?.kind == .value)
-        let good = Attributes(names: ["data"], values: [.text("AA==")])
+        let good = RecordValues(names: ["data"], values: [.blob([0])])
         try await client.write { try $0.update("things", id, good) }
         let row = try await client.read { try $0.rows("SELECT data FROM things") }
         #expect(row.first?.values == [.blob([0])])
@@ -76,7 +76,7 @@ struct TransferFormTests {
         let folder = try TemporaryFolder()
         let client = try await client(folder)
         try await client.write { context in
-            for value: Value in [
+            for value: SQLValue in [
                 .integer(5), .text("5"), .real(1.5), .text("1.5"), .text("007"), .text(""), .null,
                 .text("a,b"), .real(1e22), .text("inf"), .integer(.max),
             ] {
@@ -84,9 +84,9 @@ struct TransferFormTests {
                     "things", ["anything": value, "price": .text("10000000000000000000000")])
             }
             try context.insert(
-                "things", ["price": .text("-0.000001"), "data": .text("AQI="), "note": .text("")])
+                "things", ["price": .text("-0.000001"), "data": .blob([1, 2]), "note": .text("")])
             try context.insert(
-                "things", ["flag": .boolean(false), "size": .real(1e-9), "data": .text("")])
+                "things", ["flag": false, "size": .real(1e-9), "data": .blob([])])
         }
         let out = try TemporaryFolder()
         let schema = try await client.read { $0.schema }

@@ -97,10 +97,10 @@ struct TransferWorld {
                     value(of: attribute, type, keys).map { (attribute.name, $0) }
                 }
                 let id = type.keyKind == .text ? odd.text() + "k\(odd.random.next() % 1_000)" : nil
-                let attributes = Attributes(names: values.map(\.0), values: values.map(\.1))
+                let record = RecordValues(names: values.map(\.0), values: values.map(\.1))
                 do {
                     let made = try await client.write { context in
-                        try context.insert(type.name, attributes, id: id)
+                        try context.insert(type.name, record, id: id)
                     }
                     keys[type.name, default: []].append(made)
                 } catch let error as StoreError {
@@ -112,17 +112,17 @@ struct TransferWorld {
 
     private mutating func value(
         of attribute: Attribute, _ type: EntityType, _ keys: [String: [RecordID]]
-    ) -> Value? {
+    ) -> SQLValue? {
         if let reference = type.reference(of: attribute.name) {
-            return keys[reference.target]?.randomElement(using: &odd.random)?.value
+            return keys[reference.target]?.randomElement(using: &odd.random)?.sqlValue
         }
         if odd.random.chance(15) { return attribute.isRequired ? nil : .null }
         return switch attribute.kind {
         case .text: .text(odd.text())
         case .integer: .integer(odd.integer())
         case .real: .real(odd.real())
-        case .boolean: .boolean(odd.random.chance(50))
-        case .blob: .text(odd.base64())
+        case .boolean: .integer(odd.random.chance(50) ? 1 : 0)
+        case .blob: .blob(odd.bytes())
         case .numeric: .text(odd.decimal(digits: attribute.keepsDigits ? 40 : 15))
         case .any:
             odd.random.one(of: [
@@ -226,7 +226,8 @@ struct TransferWorld {
             let fields = attributes.map { attribute in
                 let text =
                     odd.random.chance(40)
-                    ? odd.typed() : Self.text(value(of: attribute, type, [:]) ?? .null)
+                    ? odd.typed()
+                    : Self.text(value(of: attribute, type, [:]) ?? .null, attribute.kind)
                 return odd.field(text)
             }
             lines.append((["\(row)"] + fields).joined(separator: ","))
@@ -238,13 +239,14 @@ struct TransferWorld {
         history = text
     }
 
-    private static func text(_ value: Value) -> String {
+    private static func text(_ value: SQLValue, _ kind: AttributeKind) -> String {
         switch value {
         case .null: ""
-        case .boolean(let flag): String(flag)
+        case .integer(let number) where kind == .boolean: String(number == 1)
         case .integer(let number): String(number)
         case .real(let number): String(number)
         case .text(let text): text
+        case .blob(let bytes): Data(bytes).base64EncodedString()
         }
     }
 

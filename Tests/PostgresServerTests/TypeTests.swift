@@ -19,10 +19,9 @@ struct TypeTests {
         """
 
     /// A column, what a device writes, and what all have afterwards where that is another form.
-    private static let values: [(String, Value, SQLValue?)] = [
+    private static let values: [(String, SQLValue, SQLValue?)] = [
         ("i2", .integer(-32_768), nil), ("i4", .integer(1_000_000_000), nil),
-        ("i8", .integer(.min), nil), ("b", .boolean(true), .integer(1)),
-        ("b", .boolean(false), .integer(0)),
+        ("i8", .integer(.min), nil), ("b", true, nil), ("b", false, nil),
         ("r", .real(0.1), nil), ("d", .real(0.1), nil), ("d", .real(.greatestFiniteMagnitude), nil),
         ("n", .text("-12345.678900"), nil),
         ("n", .text("123456789012345678901234567890.00010"), nil),
@@ -33,7 +32,7 @@ struct TypeTests {
         ("ts", .text("2026-01-31T09:30:00.120Z"), .text("2026-01-31 09:30:00.12")),
         ("tz", .text("2026-01-31T09:30:00.000Z"), .text("2026-01-31 09:30:00+00")),
         ("u", .text("0b5a6f0e-8a2c-4b52-9d5c-3f1f5b6a7c8d"), nil),
-        ("by", .text("AAEC/w=="), .blob([0, 1, 2, 255])), ("by", .text(""), .blob([])),
+        ("by", .blob([0, 1, 2, 255]), nil), ("by", .blob([]), nil),
         ("j", .text("{\"b\": 1,  \"a\":1.50}"), nil), ("j", .text("1.0"), nil),
         ("jb", .text("{\"b\":1,  \"a\":1.50}"), .text("{\"a\": 1.50, \"b\": 1}")),
         ("ta", .text("{a,\"b c\",NULL,\"\",\"NULL\",\"q\\\"\\\\\"}"), nil),
@@ -81,7 +80,7 @@ struct TypeTests {
                         )
                     }
                     #expect(
-                        rows.first?[name] == kept ?? Self.stored(value),
+                        rows.first?[name] == kept ?? value,
                         "\(name) \(value) \(isChange)")
                     #expect(rows.first?["made"] != .null)
                     if name == "i4" { #expect(rows.first?["twice"] == .integer(2_000_000_000)) }
@@ -91,16 +90,6 @@ struct TypeTests {
         await writer.close()
         await reader.close()
         await database.stop()
-    }
-
-    /// A value as SQLite has it that is the same everywhere.
-    private static func stored(_ value: Value) -> SQLValue {
-        switch value {
-        case .integer(let number): .integer(number)
-        case .real(let number): .real(number)
-        case .text(let text): .text(text)
-        default: .null
-        }
     }
 
     private static func id(_ index: Int, _ isChange: Bool) -> String {

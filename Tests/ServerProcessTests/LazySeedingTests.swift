@@ -24,7 +24,7 @@ struct LazySeedingTests {
             for number in Int64(1)...300 {
                 let mark = try context.insert(
                     "marks", ["writer": 1, "number": .integer(number), "edits": 0])
-                try context.insert("notes", ["mark": mark.value, "number": .integer(number)])
+                try context.insert("notes", ["mark": mark.sqlValue, "number": .integer(number)])
             }
         }
         let revision = try await full.sync()

@@ -84,7 +84,7 @@ struct ServerKillTests {
                 let id = try context.insert(
                     "marks",
                     ["writer": .integer(mark.writer), "number": .integer(mark.number), "edits": 0])
-                try context.insert("notes", ["mark": id.value, "number": .integer(mark.number)])
+                try context.insert("notes", ["mark": id.sqlValue, "number": .integer(mark.number)])
             }
             saved.append(mark)
         }

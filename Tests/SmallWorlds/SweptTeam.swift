@@ -18,7 +18,7 @@ package final class SweptTeam {
             for number in Int64(1)...4 {
                 let team = try context.insert("teams", ["name": .text("Team \(number)")])
                 try context.insert(
-                    "players", ["team_id": team.value, "name": "P", "shirt": .integer(number)])
+                    "players", ["team_id": team.sqlValue, "name": "P", "shirt": .integer(number)])
             }
             try context.insert("notes", ["body": "Note"], id: "n1")
         }
@@ -31,7 +31,7 @@ package final class SweptTeam {
     package func queue() throws {
         try mine.write { context in
             let team = try context.insert("teams", ["name": "Mine"])
-            try context.insert("players", ["team_id": team.value, "name": "Ada", "shirt": 9])
+            try context.insert("players", ["team_id": team.sqlValue, "name": "Ada", "shirt": 9])
         }
         for number in Int64(2)...3 {
             try mine.write { try $0.update("teams", .integer(number), ["city": "Rome"]) }

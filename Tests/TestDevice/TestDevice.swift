@@ -104,7 +104,7 @@ final class TestDevice: Sendable {
         return try await client.write { context in
             let mark = try context.insert(
                 "marks", ["writer": .integer(writer), "number": .integer(number), "edits": 0])
-            try context.insert("notes", ["mark": mark.value, "number": .integer(number)])
+            try context.insert("notes", ["mark": mark.sqlValue, "number": .integer(number)])
             if let last, try !context.update("marks", last, ["edits": 1]) {
                 throw MissingMark(number: number - 1)
             }

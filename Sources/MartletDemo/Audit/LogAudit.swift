@@ -1,6 +1,7 @@
 import Martlet
 import MartletModel
 import MartletProtocol
+import MartletStore
 
 /// Reads the server's whole log over the wire and counts in how many entries each mark stands anew.
 ///
@@ -57,7 +58,7 @@ struct LogAudit: Sendable {
             for entry in type.entries {
                 for (name, value) in zip(entry.attributes.names, entry.attributes.values) {
                     let place = Place(type: type.name, id: entry.id, attribute: name)
-                    let mark = Mark.find(value)
+                    let mark = Mark.find(SQLValue(value, kind: .any))
                     if let mark, held[place] != mark { new.insert(mark) }
                     held[place] = mark
                 }

@@ -7,7 +7,7 @@ enum Mark {
     static let start = "mark-"
 
     /// The mark a value carries.
-    static func find(_ value: Value) -> String? {
+    static func find(_ value: SQLValue) -> String? {
         guard case .text(let text) = value, text.utf8.last == UInt8(ascii: ";"),
             let range = text.firstRange(of: start)
         else { return nil }

@@ -69,8 +69,8 @@ struct DemoEdit {
         for _ in 0..<20 {
             let kinds = children.isEmpty ? plan.kinds : children
             guard let kind = kinds.randomElement(using: &random) else { break }
-            guard let attributes = try fill(kind, mark, parent: parent) else { continue }
-            let id = try context.insert(kind.place.type, attributes)
+            guard let values = try fill(kind, mark, parent: parent) else { continue }
+            let id = try context.insert(kind.place.type, values)
             return (kind.place.type, id)
         }
         return try edit(mark, popular: false)
@@ -122,33 +122,33 @@ struct DemoEdit {
 
     private mutating func fill(
         _ kind: EditPlan.Kind, _ mark: String, parent: (type: String, id: RecordID)?
-    ) throws -> Attributes? {
-        var attributes = Attributes()
-        attributes[kind.place.attribute] = .text(mark)
+    ) throws -> RecordValues? {
+        var values = RecordValues()
+        values[kind.place.attribute] = .text(mark)
         for filling in kind.required {
             switch filling {
-            case .mark(let name): attributes[name] = .text("made with \(mark)")
+            case .mark(let name): values[name] = .text("made with \(mark)")
             case .integer(let name):
-                attributes[name] = .integer(Int64.random(in: 1...100, using: &random))
+                values[name] = .integer(Int64.random(in: 1...100, using: &random))
             case .real(let name):
-                attributes[name] = .real(Double(Int.random(in: 1...100, using: &random)) / 4)
+                values[name] = .real(Double(Int.random(in: 1...100, using: &random)) / 4)
             case .decimal(let name):
-                attributes[name] = .text("\(Int.random(in: 1...100, using: &random)).50")
-            case .moment(let name): attributes[name] = .text("2026-11-21T09:00:00Z")
+                values[name] = .text("\(Int.random(in: 1...100, using: &random)).50")
+            case .moment(let name): values[name] = .text("2026-11-21T09:00:00Z")
             case .reference(let name, let target):
                 let key = plan.keys[target] ?? "id"
                 let own = parent.flatMap { $0.type == target ? $0.id : nil }
                 let chosen = try own ?? draw(target, key, popular: false)
                 guard let chosen else { return nil }
-                attributes[name] = try context.currentID(target, chosen).value
+                values[name] = try context.currentID(target, chosen).sqlValue
             }
         }
-        return attributes
+        return values
     }
 
     private func set(_ place: EditPlan.Place, _ id: RecordID, _ mark: String) throws -> Bool {
         try context.update(
-            place.type, id, Attributes(names: [place.attribute], values: [.text(mark)]))
+            place.type, id, RecordValues(names: [place.attribute], values: [.text(mark)]))
     }
 
     private func quoted(_ name: String) -> String { SQLName.quoted(name) }

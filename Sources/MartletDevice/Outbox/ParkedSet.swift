@@ -1,5 +1,5 @@
 public import MartletModel
-internal import MartletProtocol
+public import MartletStore
 
 /// A change set that the server refused. The device keeps it until a person decides.
 ///
@@ -27,6 +27,9 @@ public struct ParkedSet: Sendable {
 }
 
 /// One record of a refused change set: its earlier values, the edit, and its present values.
+///
+/// The values have the form in which they are written and read. If a migration removed the type's
+/// table, binary data is base64 text.
 public struct ParkedChange: Sendable {
     /// What the edit did to the record.
     public enum Operation: String, Sendable {
@@ -44,10 +47,10 @@ public struct ParkedChange: Sendable {
     /// The revision the edit was based on.
     public let baseRevision: Revision
     /// The confirmed record at the time of the edit; nil for a create.
-    public let base: Attributes?
+    public let base: RecordValues?
     /// The attributes that the edit set: all of them for a create, the changed ones for an update;
     /// nil for a delete.
-    public let mine: Attributes?
+    public let mine: RecordValues?
     /// The record as the server has it, as far as this device knows; nil if the server has none.
-    public let theirs: Attributes?
+    public let theirs: RecordValues?
 }

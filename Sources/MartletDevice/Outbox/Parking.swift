@@ -117,12 +117,15 @@ struct Parking {
             case .update: .update
             case .delete: .delete
             }
+        func shown(_ attributes: Attributes) -> RecordValues {
+            RecordValues(attributes, of: change.type.map { store.schema.types[$0] })
+        }
         return ParkedChange(
             type: try store.typeName(ofNumber: change.number), id: change.id, operation: operation,
             baseRevision: change.baseRevision,
-            base: try change.base.map { try SyncCoder.decodeAttributes($0) },
-            mine: try change.after.map { try SyncCoder.decodeAttributes($0) },
-            theirs: try confirmed(change))
+            base: try change.base.map { shown(try SyncCoder.decodeAttributes($0)) },
+            mine: try change.after.map { shown(try SyncCoder.decodeAttributes($0)) },
+            theirs: try confirmed(change).map(shown))
     }
 
     /// Returns a record as the server has it: the base under unconfirmed edits, or else the row

@@ -48,8 +48,9 @@ public struct RemoteChange: Hashable, Sendable {
     public let id: RecordID
     /// How much of the record the change holds.
     public let kind: Kind
-    /// The values; empty if the record was deleted.
-    public let attributes: Attributes
+    /// The values; empty if the record was deleted. If the type has no table, binary data is base64
+    /// text.
+    public let attributes: RecordValues
     /// The revision of the change.
     public let revision: Revision
 }

@@ -1,6 +1,6 @@
 public import MartletModel
 internal import MartletProtocol
-internal import MartletStore
+public import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 
@@ -106,7 +106,9 @@ struct Quarantine {
             records.append(
                 QuarantinedRecord(
                     type: rows.text(0), id: try rows.recordID(1), revision: rows.integer(2),
-                    attributes: try SyncCoder.decodeAttributes(rows.blob(3)),
+                    attributes: RecordValues(
+                        try SyncCoder.decodeAttributes(rows.blob(3)),
+                        of: store.schema[rows.text(0)]),
                     message: rows.text(4), since: rows.integer(5)))
         }
         return records
@@ -132,7 +134,7 @@ public struct QuarantinedRecord: Hashable, Sendable {
     /// The revision at which the record last changed.
     public let revision: Revision
     /// The record as the server has it.
-    public let attributes: Attributes
+    public let attributes: RecordValues
     /// The reason why the table refuses it.
     public let message: String
     /// The time at which it was last refused, in milliseconds since 1970.

@@ -205,11 +205,12 @@ extension RemoteApplier {
         for record in try quarantine.list() {
             // Under an unconfirmed edit, the record waits for the edit's verdict.
             guard let type = store.schema.index(of: record.type),
-                try Outbox(store: store).base(store.numbers[type], record.id) == nil
+                try Outbox(store: store).base(store.numbers[type], record.id) == nil,
+                let kept = try quarantine.record(record.type, record.id)
             else { continue }
             try release(
-                RecordEntry(id: record.id, attributes: record.attributes), type: type,
-                revision: record.revision)
+                RecordEntry(id: record.id, attributes: kept.attributes), type: type,
+                revision: kept.revision)
         }
     }
 }

@@ -11,7 +11,8 @@ extension RemoteApplier {
             handler,
             RemoteChange(
                 type: type, id: entry.id, kind: isWhole ? .whole : .part,
-                attributes: entry.attributes, revision: revision))
+                attributes: RecordValues(entry.attributes, of: store.schema[type]),
+                revision: revision))
     }
 
     func tell(deletionOf id: RecordID, of type: String, revision: Revision) throws {
@@ -19,7 +20,7 @@ extension RemoteApplier {
         try tell(
             handler,
             RemoteChange(
-                type: type, id: id, kind: .deleted, attributes: Attributes(), revision: revision))
+                type: type, id: id, kind: .deleted, attributes: RecordValues(), revision: revision))
     }
 
     private func tell(_ handler: any EntityHandler, _ change: RemoteChange) throws {

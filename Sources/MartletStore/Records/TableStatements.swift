@@ -10,8 +10,8 @@ final class TableStatements {
     let columns: TableColumns
     /// The table's position among the synchronised types; nil for other tables.
     let type: Int?
-    /// The key's kind, if the table is a synchronised type.
-    let keyKind: EntityType.KeyKind?
+    /// The synchronised type whose records the table holds; nil for other tables.
+    let entity: EntityType?
     /// The columns of a synchronised type that hold ids, and the positions of the types of these
     /// ids.
     let references: [(column: String, type: Int)]
@@ -19,11 +19,9 @@ final class TableStatements {
     let table: String
     /// All columns, in order, as SQL.
     let columnList: String
-    let findSQL: String
-    let deleteSQL: String
-    /// The condition “column = ?” for all columns of the key.
-    let keyCondition: String
     private let kinds: [String: AttributeKind]
+    /// The columns that are neither computed nor part of the key.
+    private let attributes: Set<String>
     /// The numeric columns that keep all digits.
     private let exact: Set<String>
     /// The direct inserts by record type; nil for types that cannot use one.
@@ -32,46 +30,65 @@ final class TableStatements {
     /// The types whose names are all known to be columns.
     var checkedTypes: Set<ObjectIdentifier> = []
     private var finder: (statement: Statement, layout: RowLayout)?
-    private var lastNames: [String]?
-    private var lastInsert = ""
+    private var lastInsert: (names: [String], sql: String)?
+    private var lastUpdate: (names: [String], sql: String)?
 
     init(_ description: TableDescription, schema: Schema?) {
         self.description = description
         columns = TableColumns(description)
         type = schema?.index(of: description.name)
-        keyKind = type.flatMap { schema?.types[$0].keyKind }
-        let declared = type.flatMap { schema?.types[$0].references } ?? []
-        references = declared.compactMap { reference in
+        entity = type.flatMap { schema?.types[$0] }
+        references = (entity?.references ?? []).compactMap { reference in
             schema?.index(of: reference.target).map { (reference.attribute, $0) }
         }
         table = SQLName.quoted(description.name)
         columnList = SQLName.list(description.columns.map(\.name))
-        let key = description.key.isEmpty ? ["rowid"] : description.key
-        keyCondition = key.map { "\(SQLName.quoted($0)) = ?" }.joined(separator: " AND ")
-        findSQL = "SELECT \(columnList) FROM \(table) WHERE \(keyCondition)"
-        deleteSQL = "DELETE FROM \(table) WHERE \(keyCondition)"
         kinds = Dictionary(
             description.columns.map { ($0.name, DeclaredType.kind(of: $0.declaredType)) }
         ) { first, _ in first }
         exact = Set(
             description.columns.filter { DeclaredType.keepsDigits($0.declaredType) }.map(\.name))
+        attributes = Set(description.columns.filter { !$0.isGenerated }.map(\.name))
+            .subtracting(description.key)
+    }
+
+    /// The kind of the key, if the table holds a synchronised type.
+    var keyKind: EntityType.KeyKind? { entity?.keyKind }
+
+    private(set) lazy var findSQL = "SELECT \(columnList) FROM \(table) WHERE \(keyCondition())"
+    private(set) lazy var deleteSQL = "DELETE FROM \(table) WHERE \(keyCondition())"
+
+    /// Returns the condition that a row has a key. Ids of synchronised types are equal if their
+    /// bytes are, whatever the column's collation says.
+    /// - Parameter first: The number of the parameter that is the key's first value.
+    func keyCondition(from first: Int = 1) -> String {
+        let key = description.key.isEmpty ? ["rowid"] : description.key
+        return key.enumerated().map { position, name in
+            let isEqual = "\(SQLName.quoted(name)) = ?\(first + position)"
+            // The first comparison uses the index, which has the column's collation.
+            return keyKind == .text ? "\(isEqual) AND \(isEqual) COLLATE BINARY" : isEqual
+        }.joined(separator: " AND ")
     }
 
     /// Returns the INSERT for values with these names.
     func insertSQL(_ names: [String]) -> String {
-        if names == lastNames { return lastInsert }
-        lastNames = names
-        lastInsert =
+        if let lastInsert, lastInsert.names == names { return lastInsert.sql }
+        let sql =
             names.isEmpty
             ? "INSERT INTO \(table) DEFAULT VALUES"
             : "INSERT INTO \(table)(\(SQLName.list(names))) VALUES (\(Self.slots(names.count)))"
-        return lastInsert
+        lastInsert = (names, sql)
+        return sql
     }
 
-    /// Returns the UPDATE by key for values with these names.
+    /// Returns the UPDATE by key for values with these names. The key's values are its last
+    /// parameters.
     func updateSQL(_ names: [String]) -> String {
+        if let lastUpdate, lastUpdate.names == names { return lastUpdate.sql }
         let list = names.map { "\(SQLName.quoted($0)) = ?" }.joined(separator: ", ")
-        return "UPDATE \(table) SET \(list) WHERE \(keyCondition)"
+        let sql = "UPDATE \(table) SET \(list) WHERE \(keyCondition(from: names.count + 1))"
+        lastUpdate = (names, sql)
+        return sql
     }
 
     static func slots(_ count: Int) -> String {
@@ -91,6 +108,31 @@ final class TableStatements {
         return made
     }
 
+    /// Checks values that are given for a record's attributes.
+    /// - Throws: `StoreError` `.unknown`, `.value`, as `check`; `.misuse` for a value of the key or
+    ///   of a column that the database computes.
+    func checkAttributes(_ values: RecordValues) throws {
+        for name in values.names where !attributes.contains(name) {
+            let column = try column(name)
+            guard !description.key.contains(column.name) else {
+                throw StoreError(
+                    .misuse,
+                    "“\(name)” is the key of “\(description.name)” and no attribute. Leave it out"
+                        + " of the values; a text key is given as the id of a new record.")
+            }
+            try checkSettable(column)
+        }
+        try check(values)
+    }
+
+    /// Checks that a column can be written.
+    /// - Throws: `StoreError` `.misuse` if the database computes it.
+    func checkSettable(_ column: ColumnDescription) throws {
+        guard column.isGenerated else { return }
+        throw StoreError(
+            .misuse, "“\(column.name)” is computed by the database and cannot be set.")
+    }
+
     /// Checks the names and the kinds of values.
     /// - Parameter allowing: Returns whether a value may have any kind.
     /// - Throws: `StoreError` `.unknown` for a column that the table does not have, `.value` for a
@@ -106,6 +148,23 @@ final class TableStatements {
                     "\(description.name).\(name) holds \(Self.words(kind)), and was given"
                         + " \(value.kindName); convert it, or declare the column otherwise.")
             }
+            if entity != nil, let mismatch = Self.unsendable(value, kind) {
+                throw StoreError(
+                    .value,
+                    "\(description.name).\(name) cannot be sent: \(mismatch). Give it another value."
+                )
+            }
+        }
+    }
+
+    /// Returns the reason why a value of the right kind cannot be sent to the server; nil if it can.
+    private static func unsendable(_ value: SQLValue, _ kind: AttributeKind) -> String? {
+        switch value {
+        case .null, .integer: nil
+        case .real(let number):
+            number.isFinite ? nil : "expected a finite number, found an infinity or NaN"
+        case .text(let text): RecordTable.mismatch(text)
+        case .blob: kind == .blob ? nil : "expected a number or text, found binary data"
         }
     }
 

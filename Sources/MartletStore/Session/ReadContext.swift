@@ -81,21 +81,6 @@ public class ReadContext {
     /// The synchronised types; none if the database is not synchronised.
     package var schema: Schema { session.store?.schema ?? Schema(types: []) }
 
-    /// Returns a record's attributes; nil if there is no such record. A temporary id finds its
-    /// record for ever.
-    /// - Throws: `StoreError` `.unknown` if there is no such type; `.misuse` if the database is not
-    ///   synchronised.
-    public func record(_ type: String, _ id: RecordID) throws -> Attributes? {
-        try checkValid()
-        let store = try synchronised()
-        if recorder != nil {
-            let current = try store.resolve(id, type: try store.index(of: type))
-            try note(
-                SQLValue(current), session.tableStatements(type, declaration: nil))
-        }
-        return try store.record(type, id)
-    }
-
     /// Returns the id that a record has now: the permanent one as soon as the device knows it.
     /// - Throws: `StoreError` `.unknown` if there is no such type; `.misuse` if the database is not
     ///   synchronised.

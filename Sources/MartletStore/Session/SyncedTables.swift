@@ -1,6 +1,5 @@
 package import MartletModel
 package import SQLiteKit
-package import SQLiteRecords
 
 /// The synchronised tables of a database, as contexts and queries need them.
 ///
@@ -8,8 +7,6 @@ package import SQLiteRecords
 package protocol SyncedTables: AnyObject {
     var connection: Connection { get }
     var schema: Schema { get }
-    /// One table for each of `schema.types`, in that order.
-    var tables: [RecordTable] { get }
     /// The lowest temporary id that the app's own statements have taken; nil if there is none.
     /// - Throws: `SQLiteError`.
     var lowestNotedID: Int64? { get throws }
@@ -20,9 +17,6 @@ package protocol SyncedTables: AnyObject {
     /// Returns the permanent id of a temporary one if it is known; otherwise the id as it is.
     /// - Throws: `SQLiteError`.
     func resolve(_ id: RecordID, type: Int) throws -> RecordID
-    /// Returns a record's attributes; nil if there is none. A temporary id never stops naming its record.
-    /// - Throws: `StoreError`, `SQLiteError`.
-    func record(_ type: String, _ id: RecordID) throws -> Attributes?
 }
 
 /// The kind of change that a transaction made to a record. Device files store the raw value.

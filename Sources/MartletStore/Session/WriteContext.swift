@@ -1,4 +1,4 @@
-public import MartletModel
+internal import MartletModel
 internal import SQLiteKit
 internal import SQLiteRecords
 
@@ -7,8 +7,9 @@ internal import SQLiteRecords
 ///
 /// ```swift
 /// try await client.write { context in
-///     let id = try context.insert("teams", ["name": .text("Kestrels")])
-///     try context.update("teams", id, ["city": .text("Leeds")])
+///     let team = try context.insert("teams", ["name": "Kestrels"])
+///     try context.insert("players", ["name": "Ann", "team_id": team.sqlValue])
+///     try context.update("teams", team, ["city": "Leeds"])
 /// }
 /// ```
 public final class WriteContext: ReadContext {
@@ -93,86 +94,6 @@ public final class WriteContext: ReadContext {
         }
     }
 
-    /// Inserts a record of a synchronised type.
-    /// - Parameters:
-    ///   - type: The entity type's name.
-    ///   - attributes: Values by name. A column without a value gets its default.
-    ///   - id: The key, for a type with text keys; nil for a random one. Martlet always makes
-    ///     integer keys.
-    /// - Returns: The record's id. An integer id is temporary until the server has assigned the
-    ///   permanent one. The result is 0, which no record has, if SQLite skips the record because of
-    ///   a constraint's ON CONFLICT IGNORE or a trigger.
-    /// - Throws: `StoreError` `.unknown` for an unknown type or attribute, `.value` for a value
-    ///   that does not fit, `.constraint` for a violated constraint; any error of a hook.
-    @discardableResult
-    public func insert(
-        _ type: String, _ attributes: Attributes, id: String? = nil
-    ) throws -> RecordID {
-        try checkValid()
-        let store = try synchronised()
-        let index = try store.index(of: type)
-        try check(attributes, of: store.schema.types[index])
-        let record: RecordID
-        switch store.schema.types[index].keyKind {
-        case .integer:
-            guard id == nil else {
-                throw StoreError(
-                    .value, "The key of \(type) is an integer and is made by Martlet; leave it out."
-                )
-            }
-            record = try takeTemporaryID()
-        case .text:
-            record = .text(id ?? newTextKey())
-            if let mismatch = RecordTable.mismatch(record, store.schema.types[index]) {
-                throw StoreError(.value, "The key of \(type): \(mismatch).")
-            }
-        }
-        let attributes = try resolved(attributes, of: store.schema.types[index], store)
-        let write = RowWrite(
-            operation: .insert, table: type, key: record, values: attributes.sqlValues)
-        let outcome = try hooked(write) {
-            try store.tables[index].insert(record, attributes, absentMeansNull: false)
-            return RowOutcome(isWritten: session.connection.changes > 0)
-        }
-        return outcome.isWritten ? record : .integer(0)
-    }
-
-    /// Changes attributes of a record. A temporary id finds its record for ever.
-    /// - Returns: Whether the record was written. It is false if there is no such record, or if
-    ///   SQLite skips it because of a constraint's ON CONFLICT IGNORE or a trigger.
-    /// - Throws: `StoreError` `.unknown` for an unknown type or attribute, `.value` for a value
-    ///   that does not fit, `.constraint` for a violated constraint; any error of a hook.
-    @discardableResult
-    public func update(_ type: String, _ id: RecordID, _ attributes: Attributes) throws -> Bool {
-        try checkValid()
-        let store = try synchronised()
-        let index = try store.index(of: type)
-        try check(attributes, of: store.schema.types[index])
-        let current = try store.resolve(id, type: index)
-        let attributes = try resolved(attributes, of: store.schema.types[index], store)
-        let write = RowWrite(
-            operation: .update, table: type, key: current, values: attributes.sqlValues)
-        return try hooked(write) {
-            RowOutcome(isWritten: try store.tables[index].update(current, attributes))
-        }.isWritten
-    }
-
-    /// Deletes a record, and carries out the ON DELETE actions of the references to it.
-    /// - Returns: Whether a record was deleted.
-    /// - Throws: `StoreError` `.unknown` for an unknown type, `.constraint` if a reference forbids
-    ///   the deletion; any error of a hook.
-    @discardableResult
-    public func delete(_ type: String, _ id: RecordID) throws -> Bool {
-        try checkValid()
-        let store = try synchronised()
-        let index = try store.index(of: type)
-        let current = try store.resolve(id, type: index)
-        let write = RowWrite(operation: .delete, table: type, key: current, values: nil)
-        return try hooked(write) {
-            RowOutcome(isWritten: try store.tables[index].delete(current))
-        }.isWritten
-    }
-
     /// Runs `body` as a whole or not at all, within the save. If `body` throws, only its own writes
     /// are undone. Savepoints can be nested.
     /// - Throws: The error of `body`; `StoreError` `.misuse` if the save was already undone.
@@ -200,40 +121,6 @@ public final class WriteContext: ReadContext {
             }
             session.rolledBack()
             throw StoreError.of(error)
-        }
-    }
-
-    /// Returns the same attributes. Temporary ids in references are replaced by the permanent ids
-    /// that the device knows.
-    /// - Throws: `StoreError` `.value` if an attribute cannot hold its value by the server's rules.
-    private func resolved(
-        _ attributes: Attributes, of type: EntityType, _ store: any SyncedTables
-    ) throws -> Attributes {
-        var values = attributes.values
-        for (position, name) in attributes.names.enumerated() {
-            if let attribute = type[attribute: name],
-                let mismatch = RecordTable.mismatch(values[position], attribute)
-            {
-                throw StoreError(.value, "\(type.name).\(name): \(mismatch).")
-            }
-            guard case .integer(let number) = values[position], number < 0,
-                let reference = type.reference(of: name),
-                let target = store.schema.index(of: reference.target),
-                case .integer(let permanent) = try store.resolve(.integer(number), type: target)
-            else { continue }
-            values[position] = .integer(permanent)
-        }
-        return Attributes(names: attributes.names, values: values)
-    }
-
-    /// Checks the names of attributes.
-    /// - Throws: `StoreError` `.unknown` if a name is no attribute, or if the database computes it.
-    private func check(_ attributes: Attributes, of type: EntityType) throws {
-        for name in attributes.names {
-            guard let attribute = type[attribute: name], !attribute.isGenerated else {
-                throw StoreError(
-                    .unknown, "\(type.name) has no attribute \(name) that can be written.")
-            }
         }
     }
 }
@@ -269,12 +156,5 @@ extension WriteContext {
             result.append(digit)
         }
         return result
-    }
-}
-
-extension Attributes {
-    /// The same attributes as values of SQLite.
-    var sqlValues: RecordValues {
-        RecordValues(names: names, values: values.map { SQLValue($0) })
     }
 }

@@ -128,7 +128,7 @@ extension ReadContext {
         // The row of a text key. If there is none yet, any change of the table may insert it.
         var isThere = false
         try session.forEachRow(
-            "SELECT rowid FROM \(statements.table) WHERE \(statements.keyCondition)", [key]
+            "SELECT rowid FROM \(statements.table) WHERE \(statements.keyCondition())", [key]
         ) { row in
             recorder.note(row: try row.get(at: 0), of: description.name)
             isThere = true

@@ -195,9 +195,18 @@ extension Table {
         _ given: RecordValues, _ statements: TableStatements, _ context: WriteContext
     ) throws -> Bool {
         let key = try key(of: given, statements, context)
-        var values = try context.resolvingReferences(given, statements)
+        var values = given
         for name in statements.description.key { values[name] = nil }
-        guard !values.isEmpty else { return try exists(key, statements, context) }
+        return try update(key, values, statements, context)
+    }
+
+    /// Changes the row with a key.
+    func update(
+        _ key: [SQLValue], _ given: RecordValues, _ statements: TableStatements,
+        _ context: WriteContext
+    ) throws -> Bool {
+        guard !given.isEmpty else { return try exists(key, statements, context) }
+        let values = try context.resolvingReferences(given, statements)
         let write = RowWrite(
             operation: .update, table: tableName, key: key.count == 1 ? RecordID(key[0]) : nil,
             keyValues: statements.keyValues(key), values: values)
@@ -221,7 +230,7 @@ extension Table {
         guard let refusal = error as? SQLiteError, refusal.isForeignKeyViolation,
             let present = try context.rows(
                 "SELECT \(SQLName.list(values.names)) FROM \(statements.table)"
-                    + " WHERE \(statements.keyCondition)", key
+                    + " WHERE \(statements.keyCondition())", key
             ).first
         else { throw error }
         var fewer = values
@@ -364,7 +373,7 @@ extension WriteContext {
         guard statements.description.hasRowID else { return .integer(0) }
         var rowID: Int64 = 0
         try session.forEachRow(
-            "SELECT rowid FROM \(statements.table) WHERE \(statements.keyCondition)", key
+            "SELECT rowid FROM \(statements.table) WHERE \(statements.keyCondition())", key
         ) { rowID = try $0.get(at: 0) }
         return .integer(rowID)
     }
@@ -382,6 +391,11 @@ extension WriteContext {
                     .value,
                     "The key of “\(description.name)” is an integer and is made by Martlet; leave"
                         + " it empty to insert, or update the record that has it.")
+            }
+            if let entity = statements.entity, let id = RecordID(value),
+                let mismatch = RecordTable.mismatch(id, entity)
+            {
+                throw StoreError(.value, "The key of “\(description.name)”: \(mismatch).")
             }
             return nil
         }

@@ -78,7 +78,8 @@ extension Table {
         let names = assignments.map(\.column)
         let values = assignments.map(\.fragment).joined(separator: ", ")
         var select = "SELECT " + values + " FROM \(statements.table) WHERE ("
-        select += SQLFragment(sql: statements.keyCondition) + ")"
+        let number = values.arguments.count + 1
+        select += SQLFragment(sql: statements.keyCondition(from: number)) + ")"
         if let condition { select += " AND " + condition.fragment }
         let sql = statements.updateSQL(names)
         var count = 0
@@ -129,7 +130,7 @@ extension Table {
     ) throws -> Bool {
         let nothing = SQLFragment(sql: "")
         var select = SQLFragment(
-            sql: "SELECT 1 FROM \(statements.table) WHERE (\(statements.keyCondition))")
+            sql: "SELECT 1 FROM \(statements.table) WHERE (\(statements.keyCondition()))")
         if let condition { select += " AND " + condition.fragment }
         let (text, arguments) = try scope.rendered(select, key: key, after: nothing)
         var isThere = false
@@ -202,10 +203,7 @@ extension TableStatements {
         var seen: Set<String> = []
         for assignment in assignments {
             let column = try column(assignment.column)
-            guard !column.isGenerated else {
-                throw StoreError(
-                    .misuse, "“\(column.name)” is computed by the database and cannot be set.")
-            }
+            try checkSettable(column)
             guard seen.insert(column.name).inserted else {
                 throw StoreError(.misuse, "“\(column.name)” is set twice; set it once.")
             }

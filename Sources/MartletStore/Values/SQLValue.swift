@@ -1,4 +1,5 @@
 public import MartletModel
+internal import SQLiteRecords
 
 /// A value as SQLite stores it.
 ///
@@ -28,15 +29,21 @@ extension SQLValue {
     /// Whether the value is null.
     public var isNull: Bool { self == .null }
 
-    /// Converts a value of the wire. A boolean becomes 0 or 1.
-    public init(_ value: Value) {
+    /// Converts a value of the wire to the value that a column of a kind stores. A boolean becomes
+    /// 0 or 1. For binary data, the wire has base64 text; any other text stays as it is.
+    package init(_ value: Value, kind: AttributeKind) {
         self =
             switch value {
             case .null: .null
             case .boolean(let flag): .integer(flag ? 1 : 0)
             case .integer(let number): .integer(number)
             case .real(let number): .real(number)
-            case .text(let text): .text(text)
+            case .text(let text):
+                if kind == .blob, let bytes = Base64.decode(text) {
+                    .blob(bytes)
+                } else {
+                    .text(text)
+                }
             }
     }
 
@@ -62,7 +69,7 @@ extension SQLValue {
 }
 
 extension SQLValue: ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral,
-    ExpressibleByStringLiteral, ExpressibleByBooleanLiteral
+    ExpressibleByStringInterpolation, ExpressibleByBooleanLiteral
 {
     public init(integerLiteral value: Int64) { self = .integer(value) }
     public init(floatLiteral value: Double) { self = .real(value) }

@@ -22,14 +22,14 @@ struct RandomEdit {
     }
 
     private mutating func insert(_ type: EntityType, _ context: WriteContext) throws {
-        var attributes = Attributes()
+        var values = RecordValues()
         for attribute in type.attributes where !attribute.isGenerated {
             if attribute.isRequired || random.chance(70) {
                 guard let value = try value(attribute, of: type, context) else { return }
-                attributes[attribute.name] = value
+                values[attribute.name] = value
             }
         }
-        try context.insert(type.name, attributes)
+        try context.insert(type.name, values)
     }
 
     private mutating func update(
@@ -39,26 +39,26 @@ struct RandomEdit {
         guard let id = random.pick(present), let attribute = random.pick(writable),
             let value = try value(attribute, of: type, context)
         else { return }
-        try context.update(type.name, id, Attributes(names: [attribute.name], values: [value]))
+        try context.update(type.name, id, RecordValues(names: [attribute.name], values: [value]))
     }
 
     /// - Returns: nil where the column needs a record that is not there.
     private mutating func value(
         _ attribute: Attribute, of type: EntityType, _ context: WriteContext
-    ) throws -> Value? {
+    ) throws -> SQLValue? {
         if !attribute.isRequired, random.chance(10) { return .null }
         if let reference = type.reference(of: attribute.name) {
             guard let target = context.schema[reference.target],
                 let id = random.pick(try ids(of: target, context))
             else { return attribute.isRequired ? nil : .null }
-            return id.value
+            return id.sqlValue
         }
         return switch attribute.kind {
         case .integer, .any: .integer(Int64(random.below(100)))
         case .real: .real(Double(random.below(1_000)) / 8)
         case .text: .text(mark)
-        case .blob: .text(["", "AA==", "//79"][random.below(3)])
-        case .boolean: .boolean(random.chance(50))
+        case .blob: .blob([[], [0], [0xff, 0xfe, 0xfd]][random.below(3)])
+        case .boolean: .integer(random.chance(50) ? 1 : 0)
         case .numeric: .text("\(random.below(100)).25")
         }
     }

@@ -2,6 +2,7 @@ internal import Martlet
 internal import MartletDevice
 internal import MartletModel
 internal import MartletProtocol
+internal import MartletStore
 
 /// What happened in a simulation, in words and in order, for a person to read.
 struct Journal {
@@ -81,9 +82,23 @@ struct Journal {
         case .boolean(let flag): String(flag)
         case .integer(let number): String(number)
         case .real(let number): String(number)
-        case .text(let text):
-            "“\(text.split(separator: "\n", omittingEmptySubsequences: false).joined(separator: "⏎"))”"
+        case .text(let text): quoted(text)
         }
+    }
+
+    /// A value as a table stores it, in the same form; of binary data, the number of bytes.
+    static func text(_ value: SQLValue) -> String {
+        switch value {
+        case .null: "null"
+        case .integer(let number): String(number)
+        case .real(let number): String(number)
+        case .text(let text): quoted(text)
+        case .blob(let bytes): "\(bytes.count) bytes"
+        }
+    }
+
+    private static func quoted(_ text: String) -> String {
+        "“\(text.split(separator: "\n", omittingEmptySubsequences: false).joined(separator: "⏎"))”"
     }
 }
 

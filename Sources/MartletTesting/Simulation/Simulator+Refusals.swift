@@ -2,6 +2,7 @@ internal import Martlet
 internal import MartletDevice
 internal import MartletModel
 internal import MartletProtocol
+internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 

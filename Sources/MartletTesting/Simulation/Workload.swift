@@ -125,14 +125,15 @@ struct Workload {
     }
 
     private func insertPlayer(_ context: WriteContext, _ random: inout SeededRandom) throws {
-        var attributes = Attributes(
-            names: ["name", "shirt"], values: [.text(token), .integer(Int64(random.below(99)))])
-        if let team = try any("teams", context, &random) { attributes["team_id"] = team.value }
+        var values: RecordValues = [
+            "name": .text(token), "shirt": .integer(Int64(random.below(99))),
+        ]
+        if let team = try any("teams", context, &random) { values["team_id"] = team.sqlValue }
         if random.chance(40), let mentor = try any("players", context, &random) {
-            attributes["mentor_id"] = mentor.value
+            values["mentor_id"] = mentor.sqlValue
         }
-        if random.chance(30) { attributes["weight"] = .real(Double(random.below(1_000)) / 8) }
-        try context.insert("players", attributes)
+        if random.chance(30) { values["weight"] = .real(Double(random.below(1_000)) / 8) }
+        try context.insert("players", values)
     }
 
     private func insertBadge(_ context: WriteContext, _ random: inout SeededRandom) throws {
@@ -143,7 +144,7 @@ struct Workload {
         try context.insert(
             "badges",
             [
-                "player_id": player.value, "note": .text(token),
+                "player_id": player.sqlValue, "note": .text(token),
                 "code": taken.isEmpty ? .text(code) : .null,
             ])
     }
@@ -151,15 +152,15 @@ struct Workload {
     /// Inserts a note, mostly under a new key, else under one of few keys, which come back after
     /// somebody has deleted them.
     private func insertNote(_ context: WriteContext, _ random: inout SeededRandom) throws {
-        var attributes = Attributes(names: ["body"], values: [.text(token)])
-        if let team = try any("teams", context, &random) { attributes["team_id"] = team.value }
+        var values: RecordValues = ["body": .text(token)]
+        if let team = try any("teams", context, &random) { values["team_id"] = team.sqlValue }
         let key = random.chance(40) ? "k\(mark)\(random.below(8))" : nil
         if let key,
             try !context.rows("SELECT 1 FROM notes WHERE id = ?", [.text(key)]).isEmpty
         {
             return
         }
-        try context.insert("notes", attributes, id: key)
+        try context.insert("notes", values, id: key)
     }
 
     /// Moves a badge's unique code to another badge, or to a new one in place of the old.
@@ -176,7 +177,7 @@ struct Workload {
         if random.chance(50) {
             try context.delete("badges", badge)
             try context.insert(
-                "badges", ["player_id": player.value, "note": .text(token), "code": .text(code)])
+                "badges", ["player_id": player.sqlValue, "note": .text(token), "code": .text(code)])
         } else if let other = try any("badges", context, &random), other != badge {
             try context.update("badges", badge, ["code": .null, "note": .text(token)])
             try context.update("badges", other, ["code": .text(code), "note": .text(token)])
@@ -188,16 +189,16 @@ struct Workload {
         switch random.below(4) {
         case 0:
             try context.update(
-                "players", player, ["name": .text(token), "active": .boolean(false)])
+                "players", player, ["name": .text(token), "active": false])
         case 1:
             if let team = try any("teams", context, &random) {
                 try context.update(
-                    "players", player, ["team_id": team.value, "name": .text(token)])
+                    "players", player, ["team_id": team.sqlValue, "name": .text(token)])
             }
         case 2:
             let mentor = try any("players", context, &random)
             try context.update(
-                "players", player, ["mentor_id": mentor?.value ?? .null, "name": .text(token)])
+                "players", player, ["mentor_id": mentor.sqlValue, "name": .text(token)])
         default:
             try context.update(
                 "players", player, ["name": .text(token), "weight": .null, "shirt": .integer(7)])

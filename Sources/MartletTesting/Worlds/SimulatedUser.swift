@@ -1,4 +1,4 @@
-internal import MartletModel
+internal import MartletStore
 
 /// The user of a simulated device. Everything random in the user's actions comes from here, so that
 /// the same seed makes the same world.
@@ -36,8 +36,8 @@ public struct SimulatedUser: RandomNumberGenerator, Sendable {
 /// Finds marks in texts.
 enum Marks {
     /// Returns the marks in the texts of a record.
-    static func found(in attributes: Attributes) -> [String] {
-        attributes.values.flatMap { value -> [String] in
+    static func found(in record: RecordValues) -> [String] {
+        record.values.flatMap { value -> [String] in
             guard case .text(let text) = value else { return [] }
             return found(in: text)
         }

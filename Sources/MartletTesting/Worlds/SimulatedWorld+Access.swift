@@ -121,7 +121,7 @@ extension SimulatedWorld {
     ) {
         for change in changes {
             guard let attributes = change.attributes else { continue }
-            for mark in Marks.found(in: attributes) {
+            for mark in Marks.found(in: RecordValues(attributes, of: nil)) {
                 typed.append(
                     Typed(
                         mark: mark, device: device, identifier: identifier,

@@ -71,7 +71,7 @@ extension SimulatedWorld {
         var found: Set<String> = []
         for entry in engine.logged {
             for item in entry.types.flatMap(\.entries) {
-                found.formUnion(Marks.found(in: item.attributes))
+                found.formUnion(Marks.found(in: RecordValues(item.attributes, of: nil)))
             }
         }
         for device in engine.devices {

@@ -1,6 +1,7 @@
 internal import Martlet
 internal import MartletDevice
 internal import MartletModel
+internal import MartletStore
 
 /// A whole world as text: the server's records, and the differences of each device from them. Equal
 /// worlds have equal texts.
@@ -78,8 +79,8 @@ extension SimulatedWorld {
             .joined(separator: ", ")
     }
 
-    private static func text(_ attributes: Attributes) -> String {
-        zip(attributes.names, attributes.values).map { "\($0) \(Journal.text($1))" }
+    private static func text(_ values: RecordValues) -> String {
+        zip(values.names, values.values).map { "\($0) \(Journal.text($1))" }
             .joined(separator: ", ")
     }
 }

@@ -21,10 +21,10 @@ struct ImportBatch: Sendable {
         made.reserveCapacity(rows.count)
         var own: [RecordID: RecordID] = [:]
         for row in rows {
-            let (attributes, given, later) = try attributes(of: row, context, maps, own)
+            let (values, given, later) = try values(of: row, context, maps, own)
             var key: String?
             if table.type.keyKind == .text, let given { key = given.description }
-            let id = try context.insert(table.type.name, attributes, id: key)
+            let id = try context.insert(table.type.name, values, id: key)
             // Others would refer to a record that is not there.
             guard id != .integer(0) else { throw Self.passedOver(table.type.name) }
             if let given {
@@ -74,12 +74,12 @@ struct ImportBatch: Sendable {
 
     private typealias Scheduler = (attribute: String, target: String, given: RecordID)
 
-    private func attributes(
+    private func values(
         of row: [Value], _ context: WriteContext, _ maps: [String: [RecordID: RecordID]],
         _ own: [RecordID: RecordID]
-    ) throws -> (Attributes, given: RecordID?, [Scheduler]) {
+    ) throws -> (RecordValues, given: RecordID?, [Scheduler]) {
         var names: [String] = []
-        var values: [Value] = []
+        var values: [SQLValue] = []
         names.reserveCapacity(row.count)
         values.reserveCapacity(row.count)
         var given: RecordID?
@@ -93,7 +93,7 @@ struct ImportBatch: Sendable {
                 // A required attribute with a default takes it where the source has nothing.
                 if value == .null, attribute.isRequired, attribute.hasDefault { continue }
                 names.append(attribute.name)
-                values.append(value)
+                values.append(SQLValue(value, kind: attribute.kind))
             case .reference(let attribute, let reference):
                 names.append(attribute.name)
                 guard let id = (schema[reference.target] ?? table.type).givenID(value) else {
@@ -104,17 +104,17 @@ struct ImportBatch: Sendable {
                     maps[reference.target]?[id]
                     ?? (reference.target == table.type.name ? own[id] : nil)
                 if let found {
-                    values.append(try context.currentID(reference.target, found).value)
+                    values.append(try context.currentID(reference.target, found).sqlValue)
                 } else if !sourced.contains(reference.target) {
                     // Nothing of that type is imported, so it is a record's own id.
-                    values.append(id.value)
+                    values.append(id.sqlValue)
                 } else {
                     values.append(.null)
                     later.append((attribute.name, reference.target, id))
                 }
             }
         }
-        return (Attributes(names: names, values: values), given, later)
+        return (RecordValues(names: names, values: values), given, later)
     }
 
     private static func passedOver(_ type: String) -> StoreError {
@@ -143,8 +143,8 @@ struct ImportBatch: Sendable {
                 throw TransferError(
                     "The import's own notes in the file are damaged. Import into a new file.")
             }
-            let value = try context.currentID(target, found).value
-            let update = Attributes(names: [attribute], values: [value])
+            let value = try context.currentID(target, found).sqlValue
+            let update = RecordValues(names: [attribute], values: [value])
             // A record that was deleted meanwhile needs no reference.
             guard try context.update(type, id, update) || context.record(type, id) == nil else {
                 throw passedOver(type)

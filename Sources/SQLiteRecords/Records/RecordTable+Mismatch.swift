@@ -15,8 +15,7 @@ extension RecordTable {
         case (.real(let number), .real), (.real(let number), .any):
             return number.isFinite ? nil : "expected a finite number, found an infinity or NaN"
         case (.text(let text), .text), (.text(let text), .any):
-            // PostgreSQL cannot store NUL in text, and the rule is the same for all storages.
-            return text.utf8.contains(0) ? "expected text without NUL, found one" : nil
+            return mismatch(text)
         case (.text(let text), .blob):
             return Base64.decode(text) == nil ? "expected base64 text, found other text" : nil
         case (.text(let text), .numeric):
@@ -24,6 +23,13 @@ extension RecordTable {
         default:
             return "expected \(words(attribute.kind)), found \(words(value))"
         }
+    }
+
+    /// Returns nil if a text column of every storage can hold the text, else a sentence without it.
+    package static func mismatch(_ text: String) -> String? {
+        if let fault = tooLong(text, "text") { return fault }
+        // PostgreSQL cannot store NUL in text, and the rule is the same for all storages.
+        return text.utf8.contains(0) ? "expected text without NUL, found one" : nil
     }
 
     /// Returns nil if the id fits the type's key, else a sentence without the id.

@@ -115,7 +115,7 @@ actor Hand {
                 "teams",
                 ["name": .text(team), "city": .text(city), "code": code.map { .text($0) } ?? .null])
             let ids = try players.map {
-                try context.insert("players", ["team": id.value, "name": .text($0)])
+                try context.insert("players", ["team": id.sqlValue, "name": .text($0)])
             }
             return (id, ids)
         }
@@ -165,7 +165,7 @@ actor Hand {
         guard teams.count > 1 else { return try await makeTeam() }
         let places = teams.indices.shuffled(using: &chance).prefix(2)
         let (one, two) = (teams[places[0]], teams[places[1]])
-        let codes = [one.code, two.code].map { code in code.map { Value.text($0) } ?? .null }
+        let codes = [one.code, two.code].map { code in code.map { SQLValue.text($0) } ?? .null }
         try await client.write { context in
             try context.update("teams", one.id, ["code": .null])
             try context.update("teams", two.id, ["code": codes[0]])
@@ -180,7 +180,7 @@ actor Hand {
         guard teams.count > 1 else { return try await makeTeam() }
         let places = teams.indices.shuffled(using: &chance).prefix(2)
         let (one, two) = (teams[places[0]], teams[places[1]])
-        let code = one.code.map { Value.text($0) } ?? .null
+        let code = one.code.map { SQLValue.text($0) } ?? .null
         // In two saves, and the value comes back.
         try await client.write { try $0.update("teams", one.id, ["code": .null]) }
         try await client.write { try $0.update("teams", two.id, ["code": code]) }
@@ -197,7 +197,7 @@ actor Hand {
         else { return }
         let player = teams[from].players.removeLast()
         let team = teams[to].id
-        try await client.write { try $0.update("players", player.id, ["team": team.value]) }
+        try await client.write { try $0.update("players", player.id, ["team": team.sqlValue]) }
         tell("\(name) moved \(player.name) to \(teams[to].name)")
         teams[to].players.append(player)
     }

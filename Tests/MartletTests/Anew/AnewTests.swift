@@ -20,7 +20,7 @@ struct AnewTests {
                 let team = try context.insert("teams", ["name": .text("Team \(number)")])
                 try context.insert(
                     "players",
-                    ["team_id": team.value, "name": "P", "shirt": .integer(Int64(number))])
+                    ["team_id": team.sqlValue, "name": "P", "shirt": .integer(Int64(number))])
             }
         }
         try other.sync(with: world.server)
@@ -45,7 +45,7 @@ struct AnewTests {
         try mine.write { try $0.update("teams", .integer(4), ["city": "Rome"]) }
         try mine.write { context in
             let team = try context.insert("teams", ["name": "Mine"])
-            try context.insert("players", ["team_id": team.value, "name": "New", "shirt": 1])
+            try context.insert("players", ["team_id": team.sqlValue, "name": "New", "shirt": 1])
             try context.insert("players", ["team_id": 4, "name": "To an old team"])
         }
         try mine.write { try $0.delete("teams", .integer(6)) }

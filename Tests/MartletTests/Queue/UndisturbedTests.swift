@@ -27,7 +27,7 @@ struct UndisturbedTests {
                     """
                     INSERT OR REPLACE INTO players(id, name, shirt)
                     SELECT id, 'replaced', ? FROM martlet_new_id
-                    """, [SQLValue(shirt)])
+                    """, [shirt])
             default: try toggle(context, &random)
             }
         }
@@ -40,7 +40,7 @@ struct UndisturbedTests {
 
     private static func player(
         _ context: WriteContext, _ random: inout SplitMix64
-    ) throws -> (RecordID, Value)? {
+    ) throws -> (RecordID, SQLValue)? {
         let rows = try context.rows("SELECT id, shirt FROM players ORDER BY id")
         guard let row = rows.randomElement(using: &random),
             let id = row["id"].flatMap({ RecordID($0) }),

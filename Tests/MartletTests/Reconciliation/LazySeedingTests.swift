@@ -36,7 +36,7 @@ final class LazyWorld {
                 let team = try context.insert("teams", ["name": .text("Team \(number)")])
                 try context.insert(
                     "players",
-                    ["team_id": team.value, "name": "Player", "shirt": .integer(number)])
+                    ["team_id": team.sqlValue, "name": "Player", "shirt": .integer(number)])
                 try context.insert("notes", ["body": "Note"], id: "n\(number)")
             }
         }

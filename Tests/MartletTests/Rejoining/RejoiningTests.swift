@@ -163,7 +163,7 @@ struct RejoiningTests {
         let backup = try world.restoredServer()
         let team = try mine.write { try $0.insert("teams", ["name": "Falcons"]) }
         try mine.write {
-            try $0.insert("players", ["team_id": team.value, "name": "Ann", "shirt": 1])
+            try $0.insert("players", ["team_id": team.sqlValue, "name": "Ann", "shirt": 1])
         }
         try mine.sync(with: world.server)
         #expect(try rows(mine, "SELECT team_id FROM players") == ["4"])

@@ -137,11 +137,11 @@ enum CaptureCases {
 
     private static func player(
         _ number: Int, team: RecordID
-    ) -> Attributes {
+    ) -> RecordValues {
         [
-            "team": team.value, "first_name": .text("First\(number % 977)"),
+            "team": team.sqlValue, "first_name": .text("First\(number % 977)"),
             "last_name": .text("Last\(number % 4_993)"), "birthday": .text("2011-10-12"),
-            "shirt": .integer(Int64(number % 99)), "active": .boolean(true),
+            "shirt": .integer(Int64(number % 99)), "active": true,
             "email": .text("player\(number)@example.org"),
             "note": .text("A note of some length about player \(number) of the team"),
         ]

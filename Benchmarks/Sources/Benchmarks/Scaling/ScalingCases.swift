@@ -106,7 +106,7 @@ private struct RecordsPoint {
                 try await client.write { context in
                     _ = try context.update(
                         "players", .integer(key),
-                        Attributes(names: ["note"], values: [.text("note \(number)")]))
+                        RecordValues(names: ["note"], values: [.text("note \(number)")]))
                 }
                 saves.append(Double(DispatchTime.now().uptimeNanoseconds - start) / 1e6)
             }

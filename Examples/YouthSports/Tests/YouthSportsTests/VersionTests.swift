@@ -29,7 +29,7 @@ struct VersionTests {
             let team = try context.insert("teams", ["name": "Falcons", "age_group": "U12"])
             try context.insert(
                 "players",
-                ["name": "Ann", "birthday": "2014-05-31", "team_id": team.value])
+                ["name": "Ann", "birthday": "2014-05-31", "team_id": team.sqlValue])
         }
         await old.close()
 

@@ -49,8 +49,8 @@ public struct RefusedNotes: Sendable {
         return true
     }
 
-    private func lines(_ attributes: Attributes?) -> [String] {
-        guard case .text(let notes)? = attributes?["notes"] else { return [] }
+    private func lines(_ values: RecordValues?) -> [String] {
+        guard case .text(let notes)? = values?["notes"] else { return [] }
         return lines(notes)
     }
 
