@@ -31,7 +31,10 @@ public struct MockScript: Sendable {
     let largestIDs: [String: Int64]
 
     /// Reads a script.
-    /// - Parameter folder: Where the files it names are; nil: where the process runs.
+    /// - Parameters:
+    ///   - json: The content of the script.
+    ///   - folder: The folder of the files that the script names; nil for the process's current
+    ///     folder.
     /// - Throws: `MockScriptError` with the line, the member, and what to write.
     public init(json: [UInt8], folder: String? = nil) throws(MockScriptError) {
         let root = try ScriptNode.read(json)
