@@ -8,6 +8,14 @@ internal import Synchronization
 /// Where the script says nothing it behaves: sets sent to it are accepted with consecutive
 /// revisions and permanent ids, and everyone hears of them. The script is described in
 /// `docs/mock.md`. It keeps everything in memory and listens on this machine only.
+///
+/// ```swift
+/// let server = MockServer(try MockScript(json: [UInt8](script.utf8)))
+/// let port = try await server.start()
+/// // … the client under test uses http://127.0.0.1:port
+/// print(server.verdict.complaints)
+/// await server.stop()
+/// ```
 public final class MockServer: Sendable {
     private let book: MockBook
     private let port: Int
@@ -52,10 +60,12 @@ public final class MockServer: Sendable {
     /// Plays a script until the process is asked to end (SIGTERM, SIGINT), the task is cancelled,
     /// or standard input ends where that is asked for.
     /// - Parameters:
-    ///   - endsWithInput: Whether it ends when standard input does: a program that started this one
+    ///   - script: The script.
+    ///   - port: The port; 0 for a free one.
+    ///   - endsWithInput: True to end when standard input ends: a program that started this one
     ///     with a pipe, and crashes, leaves no server behind.
-    ///   - started: Called with the port once it listens.
-    /// - Returns: What was not as the script expects it.
+    ///   - started: Called with the port once the server listens.
+    /// - Returns: The differences between the requests and the script.
     /// - Throws: `HTTPServerError` if the server cannot start.
     public static func run(
         _ script: MockScript, port: Int = 0, endsWithInput: Bool = false,
