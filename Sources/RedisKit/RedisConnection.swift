@@ -72,8 +72,9 @@ public final class RedisConnection: Connectable {
     /// Whether the connection is known to be lost. The server is not asked.
     public var isLost: Bool { context == nil }
 
-    /// Returns false if there is something to read. A server sends nothing without a command, so
-    /// this is its last message before it closes the connection.
+    /// Returns false if the connection is lost, is subscribed, or has something to read. A server
+    /// sends nothing without a command, so this is its last message before it closes the
+    /// connection.
     public func isUsable() -> Bool {
         guard let context, !isListening, martlet_unread(context) == 0 else { return false }
         let outcome = try? wake.wait(
