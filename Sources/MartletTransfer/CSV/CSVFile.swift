@@ -38,8 +38,8 @@ public struct CSVFile: Hashable, Sendable {
 
     /// Returns the CSV files at the paths, and those in the folders at the paths, ordered by the
     /// names of their types.
-    /// - Throws: `TransferError` if a path does not exist, or two files have records of the same
-    ///   type.
+    /// - Throws: `TransferError` if a path does not exist, a folder has no CSV file, or two files
+    ///   have records of the same type.
     public static func find(_ paths: [String]) throws -> [CSVFile] {
         var files: [CSVFile] = []
         for path in paths {
