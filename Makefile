@@ -41,7 +41,7 @@ lint: ## the layout of the code, changed by nobody
 format: ## lay the code out by .swift-format
 	swift format format --in-place --parallel --recursive Sources Tests scripts Package.swift
 
-docs: bootstrap ## the API pages, into .build/docs
+docs: bootstrap ## the guides and the API pages as one site, into .build/docs/site
 	@scripts/docs
 
 build: bootstrap ## a debug build

@@ -1,4 +1,4 @@
-/// Compressed bytes that are not accepted.
+/// The error for compressed bytes that are not accepted.
 public struct CompressionError: Error, Hashable, Sendable, CustomStringConvertible {
     public enum Kind: String, Hashable, Sendable {
         /// The bytes do not begin as a gzip file does.
@@ -9,21 +9,21 @@ public struct CompressionError: Error, Hashable, Sendable, CustomStringConvertib
         case truncated
         /// The data does not match its checksum or its length.
         case checksum
-        /// Something follows the end of the data.
+        /// Bytes follow the end of the data.
         case trailingBytes
         /// A second gzip member follows the first. Many programs stop after the first, so that
         /// two readers of one body would see different data.
         case severalMembers
-        /// More data than the limit.
+        /// The data is larger than the limit.
         case tooLarge
-        /// More data for its compressed size than any honest sender has.
+        /// The data is larger for its compressed size than an honest sender's data can be.
         case ratio
-        /// The machine could not give memory.
+        /// The memory is exhausted.
         case memory
     }
 
     public let kind: Kind
-    /// A sentence.
+    /// A sentence about the fault.
     public let message: String
 
     public init(_ kind: Kind, _ message: String) {

@@ -1,19 +1,20 @@
 internal import CZlib
 
-/// zlib's compressor, used again and again.
+/// zlib's compressor, which is reused for many streams.
 final class DeflateStream {
     enum Format {
         case gzip
         case raw
     }
 
-    // On the heap: zlib keeps the address of its stream and refuses to work from another.
+    // The stream is on the heap, because zlib keeps its address and refuses to work with another.
     private let stream: UnsafeMutablePointer<z_stream>
 
     init(level: Int32, format: Format) {
         stream = .allocate(capacity: 1)
         stream.initialize(to: z_stream())
-        // 15: the largest window; + 16: a gzip frame; negative: no frame. 8: zlib's usual memory.
+        // 15 is the largest window, + 16 makes a gzip frame, and a negative number no frame. 8 is
+        // zlib's usual memory.
         let window: Int32 = format == .gzip ? 15 + 16 : -15
         let code = deflateInit2_(
             stream, min(max(level, 1), 9), Z_DEFLATED, window, 8, Z_DEFAULT_STRATEGY,
@@ -26,8 +27,8 @@ final class DeflateStream {
         stream.deallocate()
     }
 
-    /// Compresses all of `bytes` as a stream of its own.
-    /// - Parameter flush: `Z_FINISH` or `Z_FULL_FLUSH`: how the result ends.
+    /// Compresses all of `bytes` as a separate stream.
+    /// - Parameter flush: `Z_FINISH` or `Z_FULL_FLUSH`, the way in which the result ends.
     func compress(_ bytes: [UInt8], flush: Int32) -> [UInt8] {
         deflateReset(stream)
         // deflateBound holds for Z_FINISH; a full flush adds at most an empty block.
@@ -60,7 +61,7 @@ final class DeflateStream {
         }
     }
 
-    /// Goes on with the stream.
+    /// Continues the stream.
     /// - Parameter flush: `Z_NO_FLUSH` while more follows, `Z_FINISH` with the last bytes.
     func continueCompressing(_ bytes: [UInt8], flush: Int32) -> [UInt8] {
         var output: [UInt8] = []
@@ -77,7 +78,7 @@ final class DeflateStream {
                     let result = deflate(stream, flush)
                     return (result, Int(stream.pointee.avail_out))
                 }
-                // Z_BUF_ERROR: there was nothing to do, which is no failure.
+                // Z_BUF_ERROR means that there was nothing to do, which is no failure.
                 precondition(
                     result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR,
                     "zlib: deflate failed")

@@ -1,19 +1,20 @@
 internal import CZlib
 
-/// Whole bodies in the gzip format (RFC 1952), by zlib.
+/// Compresses and inflates whole bodies in the gzip format (RFC 1952) with zlib.
 public enum Gzip {
-    /// - Parameter level: 1 (fastest) to 9 (smallest); others are brought into that range.
+    /// - Parameter level: 1 (fastest) to 9 (smallest). Other levels are clamped to this range.
     public static func compress(_ bytes: [UInt8], level: Int32 = 1) -> [UInt8] {
         let stream = DeflateStream(level: level, format: .gzip)
         return stream.compress(bytes, flush: Z_FINISH)
     }
 
-    /// The data of one gzip member, which must be all there is.
+    /// Returns the data of one gzip member. Nothing may follow the member.
     ///
-    /// Limits are checked while inflating: no more than them is ever held.
+    /// Limits are checked while inflating, so that no more data is ever in memory.
     /// - Parameters:
-    ///   - limit: The most bytes accepted.
-    ///   - ratio: How many times larger than `bytes` the result may be, beyond `ratioFloor` bytes.
+    ///   - limit: The maximum number of bytes.
+    ///   - ratio: The maximum size of the result as a multiple of the size of `bytes`. It applies
+    ///     to results above `ratioFloor` bytes.
     public static func inflate(
         _ bytes: [UInt8], limit: Int, ratio: Int, ratioFloor: Int
     ) throws(CompressionError) -> [UInt8] {
@@ -24,11 +25,12 @@ public enum Gzip {
     public static func inflate(
         _ bytes: [UInt8], limits: InflationLimits
     ) throws(CompressionError) -> [UInt8] {
-        // On the heap: zlib keeps the address of its stream and refuses to work from another.
+        // The stream is on the heap, because zlib keeps its address and refuses to work with
+        // another.
         let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
         stream.initialize(to: z_stream())
         defer { stream.deallocate() }
-        // 15 + 16: the largest window, in the gzip format only.
+        // 15 + 16 is the largest window, in the gzip format only.
         let code = inflateInit2_(
             stream, 15 + 16, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size))
         guard code == Z_OK else {
@@ -36,7 +38,7 @@ public enum Gzip {
         }
         defer { inflateEnd(stream) }
         let cap = limits.cap(forCompressed: bytes.count)
-        // One byte over the cap is room to see that there is more.
+        // One byte over the cap shows that there is more.
         let most = cap == Int.max ? cap : cap + 1
         var output = [UInt8](repeating: 0, count: min(most, max(4_096, bytes.count * 4)))
         var written = 0
@@ -52,8 +54,8 @@ public enum Gzip {
             }
             if written > cap { throw limits.error(forCompressed: bytes.count) }
             if written == output.count {
-                // Twice the room. What stands there is written over: bytes copied from an array cost
-                // a debug build nothing, repeated zeros a call each.
+                // This doubles the room. The copied bytes are overwritten later. In a debug build,
+                // copying from an array costs nothing, and each repeated zero costs a call.
                 output.append(contentsOf: output.prefix(most - written))
             } else if read == bytes.count || (nowRead == 0 && nowWritten == 0) {
                 throw CompressionError(
@@ -66,7 +68,7 @@ public enum Gzip {
         return output
     }
 
-    /// One call of zlib. zlib counts in 32 bits, so input and output are shown to it in pieces.
+    /// Calls zlib once. zlib counts in 32 bits, so it gets input and output in pieces.
     private static func step(
         _ stream: UnsafeMutablePointer<z_stream>, _ input: ArraySlice<UInt8>,
         _ output: inout [UInt8],

@@ -1,18 +1,17 @@
 internal import CZlib
 
-/// Joins pieces, compressed before, and plain bytes between them to one gzip member.
+/// Joins compressed pieces, and plain bytes between them, to one gzip member.
 ///
-/// Joining costs a copy and no compression. It is one member because several in one body are read
-/// by some programs and not by others (RFC 1952 allows them; curl and URLSession stop at the
-/// second).
+/// Joining costs a copy and no compression. The result is one member, because not all programs read
+/// several members in one body. RFC 1952 allows them, but curl and URLSession stop at the second.
 public struct GzipJoiner: Sendable {
-    // Magic, deflate, no flags, no time, no extra flags, unknown system.
+    // These are the magic number, deflate, no flags, no time, no extra flags and an unknown system.
     private var bytes: [UInt8] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff]
     private var crc: UInt32 = 0
-    /// Bytes the member holds once inflated.
+    /// The number of bytes of the member's data.
     public private(set) var uncompressedCount = 0
 
-    /// - Parameter capacity: Compressed bytes expected.
+    /// - Parameter capacity: The expected number of compressed bytes.
     public init(reserving capacity: Int = 0) {
         bytes.reserveCapacity(capacity + 32)
     }
@@ -22,12 +21,13 @@ public struct GzipJoiner: Sendable {
         add(crc32: piece.crc32, count: piece.uncompressedCount)
     }
 
-    /// Adds bytes as they are, in stored blocks: for the few bytes between pieces.
+    /// Adds bytes uncompressed, in stored blocks, for the few bytes between pieces.
     public mutating func append(plain: [UInt8]) {
         var start = 0
         while start < plain.count {
             let count = min(plain.count - start, 0xffff)
-            // Not the last block, stored; the length and its complement, low byte first.
+            // A stored block that is not the last one, its length and the complement, low byte
+            // first.
             let low = UInt8(truncatingIfNeeded: count)
             let high = UInt8(truncatingIfNeeded: count >> 8)
             bytes.append(contentsOf: [0, low, high, ~low, ~high])
@@ -37,10 +37,10 @@ public struct GzipJoiner: Sendable {
         add(crc32: checksum(plain), count: plain.count)
     }
 
-    /// The member. The joiner is then as it was: more may follow, and another member be taken.
+    /// Returns the member. The joiner does not change, so more bytes and another call may follow.
     public func finished() -> [UInt8] {
         var member = bytes
-        // The last block, of fixed codes, empty.
+        // An empty last block with fixed codes.
         member.append(contentsOf: [0x03, 0x00])
         for number in [crc, UInt32(truncatingIfNeeded: uncompressedCount)] {
             for shift in [0, 8, 16, 24] as [UInt32] {

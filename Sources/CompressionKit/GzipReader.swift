@@ -1,19 +1,19 @@
 internal import CZlib
 
-/// Inflates a gzip file (RFC 1952) piece by piece; a file may have several members in a row.
+/// Inflates a gzip file (RFC 1952) piece by piece. The file may have several members in a row.
 ///
-/// There is no limit on what comes out: use it for files of the user, never for a stranger's body.
-/// A piece of *n* bytes becomes at most about 1,030 × *n*.
+/// The size of the data has no limit. Use it for the user's own files, never for a body from the
+/// network. A piece of *n* bytes becomes at most about 1,030 × *n* bytes.
 public final class GzipReader {
-    // On the heap: zlib keeps the address of its stream and refuses to work from another.
+    // The stream is on the heap, because zlib keeps its address and refuses to work with another.
     private let stream: UnsafeMutablePointer<z_stream>
-    /// Whether the last byte given ended a member; the file may end only then.
+    /// Whether the last byte ended a member. The file can only end there.
     private var isBetweenMembers = true
 
     public init() {
         stream = .allocate(capacity: 1)
         stream.initialize(to: z_stream())
-        // 15 + 16: the largest window, in the gzip format only.
+        // 15 + 16 is the largest window, in the gzip format only.
         let code = inflateInit2_(
             stream, 15 + 16, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size))
         precondition(code == Z_OK, "zlib: no memory for an inflater, or another version")
@@ -24,8 +24,8 @@ public final class GzipReader {
         stream.deallocate()
     }
 
-    /// The data that the next piece of the file holds.
-    /// - Throws: `CompressionError` when the file is not gzip or is damaged.
+    /// Returns the data of the file's next piece.
+    /// - Throws: `CompressionError` if the file is not gzip or is damaged.
     public func inflate(_ piece: [UInt8]) throws(CompressionError) -> [UInt8] {
         var output: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: max(4_096, piece.count * 4))
@@ -51,8 +51,8 @@ public final class GzipReader {
         }
     }
 
-    /// Says that the file has ended.
-    /// - Throws: `CompressionError` when it ended before its gzip data did.
+    /// Ends the file.
+    /// - Throws: `CompressionError` if its gzip data is incomplete.
     public func finish() throws(CompressionError) {
         guard isBetweenMembers else {
             throw CompressionError(.truncated, "the file ends before its gzip data does")

@@ -1,17 +1,17 @@
 internal import CZlib
 
-/// Compresses what comes in pieces to one gzip member (RFC 1952), in memory that does not depend on
-/// how much comes.
+/// Compresses data that arrives in pieces to one gzip member (RFC 1952). The memory does not depend
+/// on the amount of data.
 public final class GzipWriter {
     private let stream: DeflateStream
 
-    /// - Parameter level: 1 (fastest) to 9 (smallest); others are brought into that range.
+    /// - Parameter level: 1 (fastest) to 9 (smallest). Other levels are clamped to this range.
     public init(level: Int32 = 6) {
         stream = DeflateStream(level: level, format: .gzip)
     }
 
-    /// The compressed bytes that are ready once a piece has gone in; often none.
-    /// - Parameter isLast: Whether the member ends with this piece. No call may follow.
+    /// Compresses a piece, and returns the compressed bytes that are ready; often there are none.
+    /// - Parameter isLast: True if the member ends with this piece. No call may follow.
     public func write(_ piece: [UInt8], isLast: Bool) -> [UInt8] {
         stream.continueCompressing(piece, flush: isLast ? Z_FINISH : Z_NO_FLUSH)
     }
@@ -20,12 +20,12 @@ public final class GzipWriter {
 @available(*, unavailable)
 extension GzipWriter: Sendable {}
 
-/// The CRC-32 of gzip (RFC 1952, section 8), over what comes in pieces.
+/// The CRC-32 of gzip (RFC 1952, section 8), over data that arrives in pieces.
 public struct CRC32: Hashable, Sendable {
-    /// The checksum of what has come.
+    /// The checksum of the data so far.
     public private(set) var value: UInt32
 
-    /// A checksum of nothing, or the one to go on from.
+    /// Creates the checksum of no data, or continues from an earlier one.
     public init(_ value: UInt32 = 0) {
         self.value = value
     }

@@ -1,8 +1,9 @@
-/// How many bytes an untrusted compressed body may become.
+/// The maximum size of the data of an untrusted compressed body.
 public struct InflationLimits: Hashable, Sendable {
-    /// Bytes, whatever the compressed size.
+    /// The maximum number of bytes, whatever the compressed size.
     public let bytes: Int
-    /// Times the compressed size, beyond `ratioFloor` bytes. Deflate reaches about 1030.
+    /// The maximum as a multiple of the compressed size, for data above `ratioFloor` bytes. Deflate
+    /// reaches about 1,030.
     public let ratio: Int
     public let ratioFloor: Int
 
@@ -12,13 +13,13 @@ public struct InflationLimits: Hashable, Sendable {
         self.ratioFloor = max(0, ratioFloor)
     }
 
-    /// The most bytes `count` compressed ones may become.
+    /// Returns the maximum number of bytes for `count` compressed bytes.
     public func cap(forCompressed count: Int) -> Int {
         let (product, overflow) = count.multipliedReportingOverflow(by: ratio)
         return min(bytes, overflow ? Int.max : max(ratioFloor, product))
     }
 
-    /// What to say of `count` compressed bytes that became more than the cap.
+    /// Returns the error for `count` compressed bytes whose data is larger than the cap.
     public func error(forCompressed count: Int) -> CompressionError {
         if cap(forCompressed: count) == bytes {
             return CompressionError(

@@ -1,15 +1,16 @@
-/// A connection to a server whose calls block, confined to whoever holds it.
+/// A connection to a server, whose calls block. One thread at a time may use it.
 public protocol Connectable: AnyObject, SendableMetatype {
-    /// Ends a wait inside a call, which then gives up what it was doing.
+    /// Ends a wait inside a call, which then gives up its work.
     var wake: Wake { get }
 
-    /// Looks, without waiting, whether work can begin: false once the server has hung up.
+    /// Returns, without waiting, whether work can begin; false once the server has closed the
+    /// connection.
     func isUsable() -> Bool
 
-    /// Lets go of the server. Nothing may be called afterwards.
+    /// Closes the connection. No call may follow.
     func close()
 
-    /// Whether an error of making a connection may pass by itself, so that trying again helps: a
-    /// server that restarts, not a wrong password.
+    /// Returns whether connecting again may succeed after an error: for example if the server
+    /// restarts, and not if the password is wrong.
     static func mayPass(_ error: any Error) -> Bool
 }

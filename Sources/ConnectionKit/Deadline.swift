@@ -8,7 +8,7 @@
 public struct Deadline: Hashable, Sendable {
     private let nanoseconds: UInt64
 
-    /// That long from now. What is longer than a century is one.
+    /// Creates the moment after a duration from now. A duration over a century counts as a century.
     public init(after duration: Duration) {
         let (seconds, attoseconds) = duration.components
         let whole = UInt64(min(max(seconds, 0), 3_153_600_000))
@@ -16,7 +16,7 @@ public struct Deadline: Hashable, Sendable {
         nanoseconds = Self.now() + whole * 1_000_000_000 + rest
     }
 
-    /// Milliseconds that are left, rounded up; 0 when it has passed.
+    /// The remaining milliseconds, rounded up; 0 if the moment has passed.
     public var milliseconds: Int32 {
         let now = Self.now()
         guard nanoseconds > now else { return 0 }

@@ -1,8 +1,9 @@
-/// One connection on a queue of its own, made when it is first needed and again after it was lost.
+/// One connection with its own queue. It is made when it is first needed, and again after it was
+/// lost.
 ///
-/// Pieces of work run one after another and may block: they hold the queue's thread and none of the
-/// cooperative pool. Work is never repeated: when a connection is lost under it, its error says what
-/// is known, and the caller decides.
+/// Pieces of work run one after another and may block: they hold the queue's thread, and none of
+/// the cooperative pool. Work is never repeated. If the connection is lost during a piece of work,
+/// the error says what is known, and the caller decides.
 public actor KeptConnection<Connection: Connectable> {
     private let executor: QueueExecutor
     private let make: @Sendable () throws -> Connection
@@ -10,11 +11,11 @@ public actor KeptConnection<Connection: Connectable> {
     private let patience: Duration
     private var backoff: Backoff
     private var connection: Connection?
-    /// Before this moment no connection is tried.
+    /// The moment before which no connection is tried; nil for none.
     private var resting: Duration?
     private var lastFailure: (any Error)?
     private var isClosed = false
-    /// Connections made so far.
+    /// The number of connections made so far.
     public private(set) var connectionsMade = 0
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
@@ -22,9 +23,10 @@ public actor KeptConnection<Connection: Connectable> {
     }
 
     /// - Parameters:
-    ///   - label: Names the queue in a debugger.
-    ///   - patience: How long a piece of work waits, in all, for a server that does not answer.
-    ///   - make: Makes a connection, on the queue; may block.
+    ///   - label: The name of the queue in a debugger.
+    ///   - patience: The total time for which a piece of work waits for a server that does not
+    ///     answer.
+    ///   - make: Makes a connection, on the queue. It may block.
     public init(
         label: String, pace: Pace = .system, backoff: Backoff = Backoff(),
         patience: Duration = .seconds(10), make: @escaping @Sendable () throws -> Connection
@@ -36,13 +38,13 @@ public actor KeptConnection<Connection: Connectable> {
         self.patience = patience
     }
 
-    /// Runs `body` on the queue, with a connection that answered last time it was looked at.
+    /// Runs `body` on the queue, with a connection that was usable at the last check.
     ///
     /// Cancelling the task ends a wait for the server, and asks the connection to give up what it
     /// waits for; `body` then throws the connection's own error.
     /// - Throws: `KeptConnectionClosed` after `close`; `CancellationError` before `body` has begun;
-    ///   the last error of connecting, when that does not pass or patience runs out; what `body`
-    ///   throws.
+    ///   the last error of connecting, if it is permanent or the patience ends; the error of
+    ///   `body`.
     public func run<Answer: Sendable>(
         _ body: @Sendable (Connection) throws -> Answer
     ) async throws -> Answer {
@@ -57,14 +59,14 @@ public actor KeptConnection<Connection: Connectable> {
         }
     }
 
-    /// Lets go of the connection, after the work that was asked for before. Later work is refused.
+    /// Closes the connection, after all earlier work. Later work is refused.
     public func close() {
         isClosed = true
         connection?.close()
         connection = nil
     }
 
-    /// The connection, made where there is none. Others may come between while this waits.
+    /// Returns the connection, and makes it if there is none. Other calls may run while this waits.
     private func connected() async throws -> Connection {
         let limit = pace.now() + patience
         while true {
@@ -96,7 +98,7 @@ public actor KeptConnection<Connection: Connectable> {
     }
 }
 
-/// The connection was closed by its owner; what was asked for came too late.
+/// The error of work that came after the owner had closed the connection.
 public struct KeptConnectionClosed: Error, Hashable, Sendable {
     public init() {}
 }

@@ -1,23 +1,25 @@
-/// What a listener tells.
+/// An event of a listener.
 public enum ListeningEvent<Message: Sendable>: Sendable {
-    /// It listens from now on. What was said before may have been missed: look for yourself.
+    /// The listener listens from now on. Earlier messages may have been missed, so the reader must
+    /// look for itself.
     case listening
     case message(Message)
-    /// The connection was lost, or could not be made; another try follows by itself.
+    /// The connection was lost, or could not be made. Another attempt follows automatically.
     case lost(any Error)
 }
 
-/// Listens on a connection of its own, for as long as somebody wants to hear.
+/// Listens on its own connection, for as long as the events are read.
 public enum Listening {
-    /// Messages that wait to be taken; further ones are dropped, and `listening` says so.
+    /// The maximum number of messages that wait to be read. Further ones are dropped, and the event
+    /// `listening` reports this.
     public static let longestQueue = 1_024
 
     /// - Parameters:
-    ///   - make: Makes a connection that listens; may block.
-    ///   - next: Waits for messages, as long as is said where it is; an empty answer means that the
-    ///     time is over, or that it was woken.
-    /// - Returns: Events without end, except that an error which does not pass ends them after
-    ///   `lost`. Letting go of the stream, or cancelling who reads it, ends the connection.
+    ///   - make: Makes a connection that listens. It may block.
+    ///   - next: Waits for messages, at most for the given duration. An empty result means that the
+    ///     time is over, or that the wait was ended.
+    /// - Returns: The events. They end only after a permanent error, which is reported by `lost`.
+    ///   The connection ends when the stream is released or its reader is cancelled.
     public static func events<Connection: Connectable, Message: Sendable>(
         label: String, pace: Pace = .system, backoff: Backoff = Backoff(),
         make: @escaping @Sendable () throws -> Connection,
@@ -44,7 +46,7 @@ private actor Ear<Connection: Connectable, Message: Sendable> {
     private let make: @Sendable () throws -> Connection
     private let next: @Sendable (Connection, Duration?) throws -> [Message]
     private let out: AsyncStream<ListeningEvent<Message>>.Continuation
-    /// Something was dropped since the reader was last told to look for itself.
+    /// Whether a message was dropped since the last `listening`.
     private var hasDropped = false
 
     nonisolated var unownedExecutor: UnownedSerialExecutor {
@@ -81,7 +83,7 @@ private actor Ear<Connection: Connectable, Message: Sendable> {
         out.finish()
     }
 
-    /// One connection, from its beginning to its loss.
+    /// Listens on one connection until it is lost.
     private func hear() async throws {
         let sign = WorkSign()
         try await withTaskCancellationHandler {
@@ -92,7 +94,7 @@ private actor Ear<Connection: Connectable, Message: Sendable> {
             backoff.succeeded()
             tell(.listening)
             while !Task.isCancelled {
-                // Who was too slow is told soon after, even when no more is said.
+                // A reader that was too slow is notified soon, even if no message follows.
                 let limit: Duration? = hasDropped ? .milliseconds(100) : nil
                 for message in try next(connection, limit) { tell(.message(message)) }
                 catchUp()
@@ -108,7 +110,7 @@ private actor Ear<Connection: Connectable, Message: Sendable> {
         if case .dropped = out.yield(event) { hasDropped = true }
     }
 
-    /// Says that something was dropped, once there is room to.
+    /// Reports dropped messages once there is room for the event.
     private func catchUp() {
         if hasDropped, case .enqueued = out.yield(.listening) { hasDropped = false }
     }

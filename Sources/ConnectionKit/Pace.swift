@@ -1,10 +1,10 @@
-/// Time and chance, as connections need them, from outside: tests pass their own.
+/// The clock and the randomness of connections. Tests pass their own.
 public struct Pace: Sendable {
-    /// A moment of a clock that never goes back.
+    /// Returns the time of a clock that never goes back.
     public let now: @Sendable () -> Duration
-    /// Waits; throws when the waiting task is cancelled.
+    /// Waits for a duration. It throws if the task is cancelled.
     public let sleep: @Sendable (Duration) async throws -> Void
-    /// The numbers that waits are drawn from.
+    /// Returns random bits, for the waiting times.
     public let random: @Sendable () -> UInt64
 
     public init(
@@ -29,7 +29,7 @@ public struct Pace: Sendable {
             })
     }()
 
-    /// The numbers as a generator.
+    /// The random bits as a generator.
     struct Generator: RandomNumberGenerator {
         let pace: Pace
 

@@ -1,6 +1,6 @@
 internal import Dispatch
 
-/// Runs an actor on a serial queue of its own, where its calls may block.
+/// Runs an actor on its own serial queue, where its calls may block.
 final class QueueExecutor: SerialExecutor {
     private let queue: DispatchQueue
 

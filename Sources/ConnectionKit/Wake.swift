@@ -10,7 +10,7 @@ public final class Wake: Sendable {
     private let reading: Int32
     private let writing: Int32
 
-    /// - Throws: `SocketFailure` when the process may open no more files.
+    /// - Throws: `SocketFailure` if the process cannot open more files.
     public init() throws(SocketFailure) {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { throw SocketFailure(errno) }
@@ -27,27 +27,27 @@ public final class Wake: Sendable {
         close(writing)
     }
 
-    /// Ends the present wait, or the next one where nobody waits.
+    /// Ends the present wait; if there is none, the next one.
     public func signal() {
         var byte: UInt8 = 1
-        // A full pipe wakes as well as one with another byte.
+        // If the pipe is full, the wait ends all the same.
         _ = write(writing, &byte, 1)
     }
 
-    /// Forgets signals that nobody has waited for.
+    /// Forgets signals that have ended no wait.
     public func clear() {
         var bytes: [UInt8] = Array(repeating: 0, count: 64)
         while read(reading, &bytes, bytes.count) > 0 {}
     }
 
-    /// What a wait ended with.
+    /// The reasons for which a wait ended.
     public struct Outcome: OptionSet, Sendable {
         public let rawValue: Int
-        /// There are bytes to read, or the other side has closed.
+        /// There are bytes to read, or the other side has closed the connection.
         public static let readable = Outcome(rawValue: 1)
         /// Bytes can be written.
         public static let writable = Outcome(rawValue: 2)
-        /// Somebody called `signal`.
+        /// `signal` was called.
         public static let woken = Outcome(rawValue: 4)
 
         public init(rawValue: Int) {
@@ -55,11 +55,11 @@ public final class Wake: Sendable {
         }
     }
 
-    /// Blocks until a socket is ready, somebody signals, or a moment has passed.
+    /// Blocks until a socket is ready, `signal` is called, or a moment has passed.
     /// - Parameters:
-    ///   - deadline: nil to wait for ever.
-    ///   - heedsSignals: Whether `signal` ends this wait, too.
-    /// - Returns: What happened; nothing when the moment passed.
+    ///   - deadline: The moment; nil to wait for ever.
+    ///   - heedsSignals: True if `signal` ends this wait too.
+    /// - Returns: The reasons; empty if the moment has passed.
     public func wait(
         _ socket: Int32, reading reads: Bool, writing writes: Bool, until deadline: Deadline?,
         heedsSignals: Bool = true
@@ -86,7 +86,7 @@ public final class Wake: Sendable {
     }
 }
 
-/// The system could not wait on a socket.
+/// An error of the system while it waited on a socket.
 public struct SocketFailure: Error, Hashable, Sendable, CustomStringConvertible {
     /// The system's `errno`.
     public let code: Int32

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Says to one piece of work that it is not wanted any more, while it blocks.
+/// Tells a piece of work that blocks that it was cancelled.
 final class WorkSign: Sendable {
     private enum State {
         case before
@@ -11,8 +11,8 @@ final class WorkSign: Sendable {
 
     private let state = Mutex(State.before)
 
-    /// Work begins that `wake` can end. Signals meant for earlier work are forgotten.
-    /// - Returns: False when it was cancelled before it began.
+    /// Begins a piece of work that `wake` can end, and forgets signals for earlier work.
+    /// - Returns: False if the work was cancelled before it began.
     func begin(_ wake: Wake) -> Bool {
         state.withLock { state in
             guard case .before = state else { return false }
@@ -22,7 +22,7 @@ final class WorkSign: Sendable {
         }
     }
 
-    /// Work is over: from now on `cancel` signals nobody.
+    /// Ends the work. Later calls of `cancel` signal nothing.
     func end() {
         state.withLock { $0 = .over }
     }

@@ -1,11 +1,12 @@
 internal import CDeflate
 public import CompressionKit
 
-/// Whole bodies in the gzip format by libdeflate, which takes half of zlib's time.
+/// Compresses and inflates whole bodies in the gzip format with libdeflate, which takes half of
+/// zlib's time.
 ///
-/// Same results and same errors as `Gzip`.
+/// The data and the errors are those of `Gzip`.
 public enum OneShotGzip {
-    /// - Parameter level: 1 (fastest) to 12 (smallest); others are brought into that range.
+    /// - Parameter level: 1 (fastest) to 12 (smallest). Other levels are clamped to this range.
     public static func compress(_ bytes: [UInt8], level: Int32 = 1) -> [UInt8] {
         guard let compressor = libdeflate_alloc_compressor(min(max(level, 1), 12)) else {
             return Gzip.compress(bytes, level: level)
@@ -22,9 +23,9 @@ public enum OneShotGzip {
         }
     }
 
-    /// The data of one gzip member, which must be all there is.
+    /// Returns the data of one gzip member. Nothing may follow the member.
     ///
-    /// No more memory than the limits allow is ever asked for.
+    /// It never allocates more memory than the limits allow.
     public static func inflate(
         _ bytes: [UInt8], limit: Int, ratio: Int, ratioFloor: Int
     ) throws(CompressionError) -> [UInt8] {
@@ -35,20 +36,20 @@ public enum OneShotGzip {
     public static func inflate(
         _ bytes: [UInt8], limits: InflationLimits
     ) throws(CompressionError) -> [UInt8] {
-        // The frame's last four bytes tell the length; one that lies is found out by the
-        // checksum, one beyond the cap is not believed.
+        // The last four bytes of the frame are the length. The checksum reveals a wrong one, and a
+        // length beyond the cap is ignored.
         let told = bytes.suffix(4).reversed().reduce(0) { $0 << 8 | Int($1) }
         let cap = limits.cap(forCompressed: bytes.count)
-        // libdeflate passes over a checksum of the header, which nearly nobody writes.
+        // libdeflate does not verify a checksum of the header, which hardly any program writes.
         let hasHeaderChecksum = bytes.count > 3 && bytes[3] & 0x02 != 0
         if told <= cap, !hasHeaderChecksum, let output = inflate(bytes, into: told) {
             return output
         }
-        // zlib says what is wrong, and where the length told was wrong alone stops at the cap.
+        // zlib says what is wrong. If only the length was wrong, it stops at the cap.
         return try Gzip.inflate(bytes, limits: limits)
     }
 
-    /// Nil unless `bytes` are one member of exactly `capacity` bytes.
+    /// Returns nil unless `bytes` are one member of exactly `capacity` bytes of data.
     private static func inflate(_ bytes: [UInt8], into capacity: Int) -> [UInt8]? {
         guard let decompressor = libdeflate_alloc_decompressor() else { return nil }
         defer { libdeflate_free_decompressor(decompressor) }

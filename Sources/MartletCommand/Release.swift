@@ -1,7 +1,7 @@
 import MartletModel
 import MartletProtocol
 
-/// Which release this is.
+/// The version of this release.
 enum Release {
     static let version = "0.1.0"
     static var wire: String { String(WireVersion.current) }

@@ -124,7 +124,9 @@ public final class MartletServer: Sendable {
     /// Runs a server until the process is asked to end (SIGTERM, SIGINT) or the task is cancelled,
     /// and then stops it in good order.
     ///
-    /// - Parameter started: Called with the port once the server listens.
+    /// - Parameters:
+    ///   - configuration: The data sets, and how the server serves them.
+    ///   - started: Called with the port once the server listens.
     /// - Throws: The errors of `start()`.
     public static func run(
         _ configuration: ServerConfiguration,

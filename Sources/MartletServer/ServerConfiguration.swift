@@ -84,7 +84,9 @@ public struct ServerConfiguration: Sendable {
 
     /// Serves data sets in files.
     ///
-    /// - Parameter schema: The text of a schema file.
+    /// - Parameters:
+    ///   - dataDirectory: The path of the folder that holds all files of the server.
+    ///   - schema: The text of a schema file.
     public init(dataDirectory: String, schema: String) {
         self.dataDirectory = dataDirectory
         self.schema = schema
@@ -94,7 +96,10 @@ public struct ServerConfiguration: Sendable {
 
     /// Serves data sets in PostgreSQL databases.
     ///
-    /// - Parameter addresses: One address for each database.
+    /// - Parameters:
+    ///   - dataDirectory: The path of the folder that holds all files of the server.
+    ///   - addresses: One address for each database.
+    ///   - redis: The address of a Redis server; nil for none.
     public init(dataDirectory: String, postgres addresses: [String], redis: String? = nil) {
         self.init(dataDirectory: dataDirectory, schema: "")
         postgres = addresses

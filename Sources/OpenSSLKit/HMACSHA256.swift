@@ -2,7 +2,7 @@ internal import COpenSSL
 
 /// A keyed hash of a message (RFC 2104) with SHA-256.
 public enum HMACSHA256 {
-    /// - Returns: 32 bytes.
+    /// - Returns: The code, of 32 bytes.
     public static func code(_ message: [UInt8], key: [UInt8]) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: SHA256.digestByteCount) { buffer, count in
             var length: UInt32 = 0

@@ -2,7 +2,7 @@
 public enum Hexadecimal {
     private static let digits = [UInt8]("0123456789abcdef".utf8)
 
-    /// Two lower-case digits a byte.
+    /// Returns two lower-case digits for each byte.
     public static func text(_ bytes: [UInt8]) -> String {
         String(unsafeUninitializedCapacity: bytes.count * 2) { buffer in
             var position = 0
@@ -15,7 +15,7 @@ public enum Hexadecimal {
         }
     }
 
-    /// The bytes of an even number of digits of either case; nil for anything else.
+    /// Returns the bytes of an even number of digits of either case; nil for any other text.
     public static func bytes(_ text: String) -> [UInt8]? {
         let characters = [UInt8](text.utf8)
         guard characters.count.isMultiple(of: 2) else { return nil }

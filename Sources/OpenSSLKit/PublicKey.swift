@@ -1,11 +1,11 @@
 internal import COpenSSL
 
-/// A public key that signatures are checked with.
+/// A public key, which verifies signatures.
 ///
 /// Unchecked because of the pointer: the key never changes after `init`, and OpenSSL's keys may be
 /// read by any number of threads (OpenSSL 3.0, “openssl-threads”).
 public final class PublicKey: @unchecked Sendable {
-    /// What the key is for.
+    /// The algorithm of the key.
     public enum Kind: Hashable, Sendable {
         /// Signatures of RFC 8032, over the message itself.
         case ed25519
@@ -16,7 +16,7 @@ public final class PublicKey: @unchecked Sendable {
     public let kind: Kind
     private let pointer: OpaquePointer
 
-    /// Takes the key over; nil for kinds that are not known here.
+    /// Takes the key over. Returns nil for an unsupported algorithm.
     private init?(taking pointer: OpaquePointer?) {
         guard let pointer else {
             ERR_clear_error()
@@ -36,14 +36,14 @@ public final class PublicKey: @unchecked Sendable {
         EVP_PKEY_free(pointer)
     }
 
-    /// An Ed25519 key from its 32 bytes; nil for any other number.
+    /// Creates an Ed25519 key from its 32 bytes; nil for any other number of bytes.
     public convenience init?(ed25519 bytes: [UInt8]) {
         guard bytes.count == 32 else { return nil }
         self.init(
             taking: EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nil, bytes, bytes.count))
     }
 
-    /// An RSA key from its modulus and exponent, big-endian; nil when they cannot be a key's.
+    /// Creates an RSA key from its modulus and exponent, big-endian; nil if they are no valid key.
     public convenience init?(modulus: [UInt8], exponent: [UInt8]) {
         guard (1...2_048).contains(modulus.count), (1...8).contains(exponent.count) else {
             return nil
@@ -53,9 +53,10 @@ public final class PublicKey: @unchecked Sendable {
                 modulus, Int32(modulus.count), exponent, Int32(exponent.count)))
     }
 
-    /// A key from a PEM block `BEGIN PUBLIC KEY`; nil when there is none, or of another kind.
+    /// Creates a key from a PEM block `BEGIN PUBLIC KEY`; nil if there is none, or the algorithm is
+    /// not supported.
     public convenience init?(pem: [UInt8]) {
-        // OpenSSL reads from the bytes as long as there is the BIO, it copies nothing.
+        // OpenSSL copies nothing: it reads from these bytes for as long as the BIO exists.
         let key = pem.withUnsafeBytes { bytes -> OpaquePointer? in
             guard let bio = BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else {
                 return nil
@@ -66,12 +67,13 @@ public final class PublicKey: @unchecked Sendable {
         self.init(taking: key)
     }
 
-    /// Whether the holder of the private key signed the message.
+    /// Returns whether the holder of the private key signed the message.
     public func verifies(_ signature: [UInt8], of message: [UInt8]) -> Bool {
         guard let context = EVP_MD_CTX_new() else { return false }
         defer {
             EVP_MD_CTX_free(context)
-            // What a forged signature left behind would be taken for a later call's.
+            // A forged signature leaves an error behind, which would be taken for that of a later
+            // call.
             ERR_clear_error()
         }
         let digest = kind == .ed25519 ? nil : EVP_sha256()

@@ -2,9 +2,10 @@ internal import COpenSSL
 
 /// SHA-256 (FIPS 180-4), through OpenSSL's EVP interface.
 ///
-/// The static functions hash what lies in one array; a value hashes what comes in pieces.
+/// The static functions hash the bytes of one array. A value hashes a message that arrives in
+/// pieces.
 public struct SHA256: ~Copyable {
-    /// Bytes of a digest.
+    /// The number of bytes of a digest.
     public static let digestByteCount = 32
 
     private let context: OpaquePointer
@@ -49,12 +50,12 @@ public struct SHA256: ~Copyable {
         }
     }
 
-    /// The digest of `bytes`, 32 bytes.
+    /// Returns the digest of `bytes`, of 32 bytes.
     public static func digest(_ bytes: [UInt8]) -> [UInt8] {
         digest(bytes, 0, bytes.count)
     }
 
-    /// The digest of the bytes at `start ..< end`, without copying them.
+    /// Returns the digest of the bytes at `start ..< end`, without copying them.
     /// - Precondition: 0 ≤ `start` ≤ `end` ≤ `bytes.count`.
     public static func digest(_ bytes: [UInt8], _ start: Int, _ end: Int) -> [UInt8] {
         var hash = SHA256()

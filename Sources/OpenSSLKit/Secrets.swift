@@ -1,6 +1,6 @@
 internal import COpenSSL
 
-/// Whether two secrets are equal, in a time that depends on their lengths only.
+/// Returns whether two secrets are equal, in a time that depends on their lengths only.
 public func constantTimeEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
     guard left.count == right.count else { return false }
     guard !left.isEmpty else { return true }
@@ -11,9 +11,9 @@ public func constantTimeEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
     }
 }
 
-/// Bytes nobody can guess, from OpenSSL's generator (seeded by the operating system).
+/// Returns unpredictable bytes from OpenSSL's generator, which the operating system seeds.
 ///
-/// Stops the process when the generator cannot be seeded: there is no safe way to go on.
+/// Stops the process if the generator cannot be seeded, because there is no safe way to continue.
 public func secureRandomBytes(_ byteCount: Int) -> [UInt8] {
     precondition(byteCount >= 0 && byteCount <= Int(Int32.max), "a sensible number of bytes")
     return [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, count in

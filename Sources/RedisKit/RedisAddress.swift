@@ -1,14 +1,14 @@
-/// Where a Redis server is and how to get in.
+/// The address of a Redis server, and the credentials for it.
 public struct RedisAddress: Hashable, Sendable {
     public let host: String
     public let port: Int
-    /// nil for the default user.
+    /// The name of the user; nil for the default user.
     public let user: String?
     let password: String?
     /// The number of the database.
     public let database: Int
 
-    /// - Parameter url: `redis://USER:PASSWORD@HOST:PORT/NUMBER`; all but the host may be left out.
+    /// - Parameter url: `redis://USER:PASSWORD@HOST:PORT/NUMBER`. Only the host is required.
     /// - Throws: `RedisError` `.malformedAddress`.
     public init(_ url: String) throws(RedisError) {
         guard let scheme = url.firstRange(of: "://") else { throw Self.malformed("no scheme") }
@@ -88,9 +88,9 @@ public struct RedisAddress: Hashable, Sendable {
 }
 
 extension RedisAddress: CustomStringConvertible, CustomReflectable {
-    /// For logs: without user and password.
+    /// The address without user and password, for logs.
     public var description: String { "redis://\(host):\(port)/\(database)" }
 
-    /// So that a dump does not show what the description hides.
+    /// A mirror without the password, so that a dump does not show it.
     public var customMirror: Mirror { Mirror(self, children: ["address": description]) }
 }

@@ -1,21 +1,21 @@
 internal import CHiredis
 public import ConnectionKit
 
-/// One connection to a Redis server, confined to whoever holds it.
+/// A connection to a Redis server. One thread at a time may use it.
 ///
-/// Every call blocks, at most as long as the options say; hold connections in a `KeptConnection`.
-/// After an error whose `endsConnection` is true the connection is of no use: an answer that came
-/// later would be taken for another command's.
+/// Every call blocks, at most as long as the options say. Keep connections in a `KeptConnection`.
+/// After an error whose `endsConnection` is true, the connection cannot be used any more: a late
+/// answer would be taken for that of another command.
 public final class RedisConnection: Connectable {
     private var context: UnsafeMutablePointer<redisContext>?
     public let wake: Wake
     public let options: RedisOptions
     private var deadline: Deadline?
-    /// SUBSCRIBE was sent: from now on the server speaks by itself.
+    /// Whether SUBSCRIBE was sent. From then on, the server sends messages without a command.
     private var isListening = false
 
     /// Connects.
-    /// - Throws: `RedisError` of a kind that says what is wrong with the address or the server.
+    /// - Throws: `RedisError`; its kind says what is wrong with the address or the server.
     public init(
         _ address: RedisAddress, _ options: RedisOptions = RedisOptions()
     ) throws(RedisError) {
@@ -69,10 +69,12 @@ public final class RedisConnection: Connectable {
         }
     }
 
-    /// Whether the connection is gone, as far as is known without asking the server.
+    /// Whether the connection is known to be lost. The server is not asked.
     public var isLost: Bool { context == nil }
 
-    /// The server says nothing unasked: whatever is to be read is its farewell.
+    /// Returns false if the connection is lost, is subscribed, or has something to read. A server
+    /// sends nothing without a command, so this is its last message before it closes the
+    /// connection.
     public func isUsable() -> Bool {
         guard let context, !isListening, martlet_unread(context) == 0 else { return false }
         let outcome = try? wake.wait(
@@ -81,7 +83,7 @@ public final class RedisConnection: Connectable {
         return outcome?.isEmpty ?? false
     }
 
-    /// Hangs up.
+    /// Closes the connection.
     public func close() {
         if let context { redisFree(context) }
         context = nil
@@ -93,22 +95,22 @@ public final class RedisConnection: Connectable {
 
     // MARK: - Commands
 
-    /// Carries out one command.
-    /// - Throws: `RedisError`, also where the server refuses the command.
+    /// Runs one command.
+    /// - Throws: `RedisError`, also if the server refuses the command.
     public func command(_ command: RedisCommand) throws(RedisError) -> RedisValue {
         let answer = try pipeline([command])[0]
         if case .error(let error) = answer { throw error }
         return answer
     }
 
-    /// Carries out one command given as text.
+    /// Runs one command, given as texts.
     public func command(_ words: String...) throws(RedisError) -> RedisValue {
         try command(RedisCommand(words.map { [UInt8]($0.utf8) }))
     }
 
-    /// Carries out commands in one round trip.
-    /// - Returns: An answer for each, in their order; refused ones are `.error`.
-    /// - Throws: `RedisError` when the answers did not all come.
+    /// Runs commands in one round trip.
+    /// - Returns: An answer for each command, in their order; `.error` for a refused one.
+    /// - Throws: `RedisError` if not all answers arrived.
     public func pipeline(_ commands: [RedisCommand]) throws(RedisError) -> [RedisValue] {
         guard !isListening else {
             throw RedisError(.misuse, "a connection that listens takes no commands")
@@ -140,7 +142,7 @@ public final class RedisConnection: Connectable {
                 throw cut(.lost, Self.words(context))
             }
             if isDone == 0 {
-                // A server that cannot write its answers stops reading.
+                // If a server cannot write its answers, it stops reading.
                 let outcome = try wait(writing: true, .timedOut)
                 if outcome.contains(.readable) { try read(context) }
             }
@@ -169,7 +171,7 @@ public final class RedisConnection: Connectable {
         }
     }
 
-    /// The next reply.
+    /// Reads the next reply.
     private func reply() throws(RedisError) -> RedisValue {
         while true {
             if let reply = try replyAtHand() { return reply }
@@ -200,7 +202,7 @@ public final class RedisConnection: Connectable {
 
     // MARK: - Messages
 
-    /// Hears what is published on channels from now on; the connection is good for nothing else.
+    /// Subscribes to channels. The connection can then run no other commands.
     public func subscribe(_ channels: [String]) throws(RedisError) {
         precondition(!channels.isEmpty, "a channel to listen on")
         isListening = true
@@ -212,8 +214,9 @@ public final class RedisConnection: Connectable {
     }
 
     /// Waits for messages.
-    /// - Parameter limit: nil to wait until something is said or `wake` is signalled.
-    /// - Returns: Those that have come; none when the time is over.
+    /// - Parameter limit: The maximum time; nil to wait until a message arrives or `wake` is
+    ///   signalled.
+    /// - Returns: The messages that have arrived; none if the time is over.
     public func messages(within limit: Duration?) throws(RedisError) -> [RedisMessage] {
         var heard = try messagesAtHand()
         guard heard.isEmpty else { return heard }
@@ -244,8 +247,8 @@ public final class RedisConnection: Connectable {
         return heard
     }
 
-    /// Listens on a connection of its own, made again whenever it is lost.
-    /// - Returns: Events; see `Listening.events`.
+    /// Listens on its own connection, and connects again whenever it is lost.
+    /// - Returns: The events; see `Listening.events`.
     public static func messages(
         _ address: RedisAddress, channels: [String], options: RedisOptions = RedisOptions(),
         pace: Pace = .system
@@ -272,7 +275,7 @@ public final class RedisConnection: Connectable {
         let context = try open()
         let outcome: Wake.Outcome
         do {
-            // While the connection is made, there is nothing to read.
+            // While connecting, there is nothing to read.
             outcome = try wake.wait(
                 context.pointee.fd, reading: late != .unreachable, writing: writing,
                 until: deadline)
@@ -299,5 +302,5 @@ public final class RedisConnection: Connectable {
 @available(*, unavailable)
 extension RedisConnection: Sendable {}
 
-/// A connection that is made again when it was lost.
+/// A connection that is restored after it was lost.
 public typealias RedisSession = KeptConnection<RedisConnection>

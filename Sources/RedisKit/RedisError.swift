@@ -1,12 +1,12 @@
-/// A failure of a Redis server, or on the way to it: what happened, and what to do.
+/// A failure of a Redis server or of the connection to it, with a remedy.
 public struct RedisError: Error, Hashable, Sendable {
-    /// What went wrong, in terms of what can be done about it.
+    /// The kinds of failures, by their remedy.
     public enum Kind: String, Hashable, Sendable, CaseIterable {
         /// The URL cannot be read.
         case malformedAddress
-        /// Nobody answers at the address.
+        /// No server answers at the address.
         case unreachable
-        /// Wrong password, or the user may not do this.
+        /// The password is wrong, or the user lacks the permission.
         case unauthorized
         /// The server is loading its data, or busy with a script.
         case restarting
@@ -20,7 +20,8 @@ public struct RedisError: Error, Hashable, Sendable {
         case timedOut
         /// The commands were given up because their task was cancelled, as after `lost`.
         case cancelled
-        /// What came is not what Redis sends, or longer than allowed; the connection was given up.
+        /// The answer is not in Redis's protocol, or is longer than allowed; the connection was
+        /// given up.
         case garbled
         /// The server refused the command.
         case refused
@@ -37,7 +38,7 @@ public struct RedisError: Error, Hashable, Sendable {
         self.message = message
     }
 
-    /// What a reply that is an error means; its first word is a code.
+    /// Creates the error of an error reply, whose first word is a code.
     init(reply: String) {
         let kind: Kind =
             switch reply.prefix(while: { $0 != " " }) {
@@ -50,7 +51,7 @@ public struct RedisError: Error, Hashable, Sendable {
         self.init(kind, reply)
     }
 
-    /// Whether the connection is gone.
+    /// Whether the connection is lost.
     public var endsConnection: Bool {
         switch kind {
         case .malformedAddress, .unreachable, .lost, .timedOut, .cancelled, .garbled: true
@@ -58,7 +59,7 @@ public struct RedisError: Error, Hashable, Sendable {
         }
     }
 
-    /// Whether it may go better a little later. What a cache is asked for can always be asked again.
+    /// Whether trying again later may succeed. Requests to a cache can always be repeated.
     public var mayPass: Bool {
         switch kind {
         case .unreachable, .restarting, .full, .lost, .timedOut, .garbled: true
@@ -66,7 +67,7 @@ public struct RedisError: Error, Hashable, Sendable {
         }
     }
 
-    /// A sentence about what to do.
+    /// A sentence with the remedy.
     public var remedy: String {
         switch kind {
         case .malformedAddress: "Write the address as redis://USER:PASSWORD@HOST:PORT/NUMBER."

@@ -1,13 +1,13 @@
-/// How patient a connection is. A cache that is slower than what it saves is of no use, so these are
-/// short.
+/// The time limits of a connection. They are short, because a cache is useless if it is slower than
+/// the work that it saves.
 public struct RedisOptions: Hashable, Sendable {
-    /// For making the connection, in all.
+    /// The total time for connecting.
     public var connecting: Duration
-    /// For the answers to one pipeline; nil for no limit.
+    /// The time for the answers to one pipeline; nil for no limit.
     public var answer: Duration?
-    /// Bytes of replies that may have come in and are not read yet.
+    /// The maximum number of bytes of replies that have arrived and are not read yet.
     public var longestReply: Int
-    /// What the server's lists call this connection; letters, digits and hyphens.
+    /// The name of this connection in the server's lists: letters, digits and hyphens.
     public var name: String
 
     public init(

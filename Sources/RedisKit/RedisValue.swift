@@ -1,14 +1,14 @@
 internal import CHiredis
 
-/// What Redis answers.
+/// An answer of Redis.
 public enum RedisValue: Hashable, Sendable {
     case null
     case integer(Int64)
-    /// `OK` and the like.
+    /// A status, such as `OK`.
     case status(String)
     case bytes([UInt8])
     case array([RedisValue])
-    /// A command that was refused; the others of its pipeline were carried out all the same.
+    /// The error of a refused command. The other commands of its pipeline were run all the same.
     case error(RedisError)
 
     /// Copies a reply of the library.
@@ -32,7 +32,7 @@ public enum RedisValue: Hashable, Sendable {
         }
     }
 
-    /// The bytes as text; nil for other kinds, and for what is not UTF-8.
+    /// The bytes as text; nil for other kinds, and for bytes that are not UTF-8.
     public var text: String? {
         switch self {
         case .bytes(let bytes): String(validating: bytes, as: UTF8.self)
@@ -51,13 +51,13 @@ public struct RedisCommand: Hashable, Sendable {
         self.words = words
     }
 
-    /// - Parameter words: As text.
+    /// - Parameter words: The name and the arguments, as texts.
     public init(_ words: String...) {
         self.init(words.map { [UInt8]($0.utf8) })
     }
 }
 
-/// What PUBLISH said.
+/// A message that PUBLISH has sent.
 public struct RedisMessage: Hashable, Sendable {
     public let channel: String
     public let payload: [UInt8]

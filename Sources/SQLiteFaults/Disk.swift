@@ -7,11 +7,11 @@ internal import RandomKit
 final class Disk {
     /// The directory as programs see it.
     private(set) var files: [String: StoredFile] = [:]
-    /// The directory as a crash would leave it, but for the changes below.
+    /// The directory as a crash would leave it, apart from the changes below.
     private var durableFiles: [String: StoredFile] = [:]
     private var pendingNames: [(number: Int, path: String, file: StoredFile?)] = []
 
-    /// Grows with every restart.
+    /// The number of the disk's life. It grows with every restart.
     private(set) var life = 0
     private(set) var isDown = false
     private(set) var operationCount = 0
@@ -44,11 +44,11 @@ final class Disk {
         case done
         case failed
         case full
-        /// The machine goes down during the operation.
+        /// The machine crashes during the operation.
         case crashed
     }
 
-    /// Counts an operation and tells what becomes of it.
+    /// Counts an operation and returns its outcome.
     func count(_ operation: Operation) -> Outcome {
         if operation != .write { watcher?() }
         operationCount += 1
@@ -62,7 +62,7 @@ final class Disk {
             isDown = true
             return .crashed
         case .full:
-            // A full disk refuses what needs room, and nothing else.
+            // A full disk refuses only operations that need room.
             guard operation == .write || operation == .open else { return .done }
             if !failure.isLasting { self.failure = nil }
             return .full
@@ -72,7 +72,7 @@ final class Disk {
         }
     }
 
-    /// Counts a read and tells whether it succeeds.
+    /// Counts a read and returns whether it succeeds.
     func countRead() -> Bool {
         readCount += 1
         guard let failure = readFailure else { return true }
@@ -107,12 +107,12 @@ final class Disk {
         if syncsDirectory { syncDirectory() }
     }
 
-    /// A deletion a crash overtook: the disk may have it.
+    /// Notes a deletion that a crash interrupted. The disk may have it or not.
     func noteDeletion(_ path: String) {
         pendingNames.append((operationCount, path, nil))
     }
 
-    /// Removes a file that was to live no longer than its handle.
+    /// Removes a file that exists only as long as its handle.
     func forget(_ path: String) {
         files[path] = nil
         durableFiles[path] = nil
@@ -147,7 +147,7 @@ final class Disk {
             names[path] = file
         }
         var survivors: [String: StoredFile] = [:]
-        // In a fixed order, so that a seed always means the same.
+        // The order is fixed, so that a seed always gives the same result.
         for path in names.keys.sorted() {
             survivors[path] = names[path]?.survivor { number, change in
                 judge.kept(number, change, using: &random)
@@ -164,7 +164,7 @@ final class Disk {
 
     private func pendingNumbers() -> [Int] {
         var numbers = pendingNames.map(\.number)
-        // A file deleted but not durably so still has its changes.
+        // A file that was deleted but not durably still has its changes.
         var seen: Set<ObjectIdentifier> = []
         for file in Array(files.values) + Array(durableFiles.values)
         where seen.insert(ObjectIdentifier(file)).inserted {

@@ -1,17 +1,17 @@
 internal import CSQLite
 
-/// What SQLite has done on a disk, counted: the same in every run and on every machine.
+/// The counted work of SQLite on a disk, which is the same in every run and on every machine.
 public struct DiskWork: Hashable, Sendable {
-    /// Runs of statements that have ended.
+    /// The number of completed runs of statements.
     public var statements = 0
-    /// Steps of SQLite's virtual machine in these runs.
+    /// The number of steps of SQLite's virtual machine in these runs.
     public var steps = 0
-    /// Pages that these runs asked for, in memory or not.
+    /// The number of pages that these runs requested, whether they were in memory or not.
     public var pages = 0
 
     public init() {}
 
-    /// Returns what was done after an earlier moment.
+    /// Returns the work since an earlier count.
     public func since(_ earlier: DiskWork) -> DiskWork {
         var work = self
         work.statements -= earlier.statements
@@ -21,11 +21,11 @@ public struct DiskWork: Hashable, Sendable {
     }
 }
 
-/// Counts the work of all connections that are opened on some disks, by whatever code.
+/// Counts the work of all connections on certain disks, whichever code opens them.
 enum WorkMeter {
     static let prefix = "metered-"
 
-    /// Has SQLite call us with each connection that is opened, once per process.
+    /// Makes SQLite call this type for each opened connection. It is installed once per process.
     static let isInstalled: Bool = {
         let hook:
             @convention(c) (
@@ -34,7 +34,7 @@ enum WorkMeter {
                 if let connection { WorkMeter.watch(connection) }
                 return SQLITE_OK
             }
-        // SQLite calls it with three arguments, whatever its declaration says
+        // SQLite calls it with three arguments, despite its declaration
         // (https://sqlite.org/c3ref/auto_extension.html).
         let code = sqlite3_auto_extension(
             unsafeBitCast(hook, to: (@convention(c) () -> Void).self))
@@ -62,7 +62,7 @@ enum WorkMeter {
 }
 
 extension Disk {
-    /// Counts what a statement has done since it was last counted.
+    /// Counts the work of a statement since its last count.
     fileprivate func count(_ statement: OpaquePointer) {
         work.statements += 1
         work.steps += Int(sqlite3_stmt_status(statement, SQLITE_STMTSTATUS_VM_STEP, 1))

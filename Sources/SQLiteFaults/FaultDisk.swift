@@ -1,50 +1,50 @@
 internal import CSQLite
 
-/// A disk in memory, of one simulated machine, that crashes and fails when told to.
+/// A disk in memory of one simulated machine, which crashes and fails on request.
 ///
-/// It is a VFS of SQLite's (https://sqlite.org/vfs.html): open a connection with `vfs: vfsName`
-/// and any path. What was written and not synced is lost in a crash, or part of it is, as on a
-/// real disk; locks between connections are real; waiting takes no time; the clock is `now`. The
-/// same calls with the same generator give the same files.
+/// It is a VFS of SQLite (https://sqlite.org/vfs.html). Open a connection with `vfs: vfsName` and
+/// any path. As on a real disk, a crash loses some or all changes that were not synced. Locks
+/// between connections are real, waiting takes no time, and the clock is `now`. The same calls with
+/// the same generator give the same files.
 ///
-/// A disk and its connections are used by one thread at a time. Close the connections before
-/// letting go of the disk.
+/// One thread at a time may use a disk and its connections. Close the connections before you
+/// release the disk.
 public final class FaultDisk {
-    /// What becomes of the changes made since the last sync.
+    /// The changes since the last sync that survive a crash.
     public enum Survival: Hashable, Sendable, CaseIterable {
-        /// None reached the disk.
+        /// No change survives.
         case nothing
-        /// All did.
+        /// All changes survive.
         case everything
-        /// Those up to some moment, the last one perhaps in part.
+        /// The changes up to some moment survive, the last one perhaps in part.
         case prefix
-        /// Any of them, in any order.
+        /// Any of the changes survive, in any order.
         case subset
-        /// Any sectors, of 512 bytes, of any of them.
+        /// Any sectors of 512 bytes of any of the changes survive.
         case sectors
     }
 
     public enum Failure: Hashable, Sendable {
-        /// The machine goes down during the operation.
+        /// The machine crashes during the operation.
         case crash
-        /// The operation fails; half of a write is done.
+        /// The operation fails. Of a write, half is done.
         case ioError
-        /// The first write, or opening of a file, at that moment or later finds no room.
+        /// The first write or opening of a file at that moment or later finds the disk full.
         case full
     }
 
-    /// What the systems' names begin with.
+    /// The start of the names of the disk's file systems.
     private let name: String
     private let disk: Disk
     private var system: VirtualFileSystem
     private var formerSystems: [VirtualFileSystem] = []
 
     /// - Parameters:
-    ///   - name: No two disks of a process may have the same at one time.
-    ///   - seed: Of the random numbers SQLite asks the disk for.
-    ///   - now: Milliseconds since 1970.
-    ///   - countsWork: Whether `work` is counted. SQLite's own counts of its statements' steps are then
-    ///     taken away from them.
+    ///   - name: The name. Two disks of a process must not have the same name at the same time.
+    ///   - seed: The seed of the random numbers that SQLite requests from the disk.
+    ///   - now: The time, in milliseconds since 1970.
+    ///   - countsWork: Whether `work` is counted. Counting resets SQLite's own counts of its
+    ///     statements' steps.
     public init(
         name: String, seed: UInt64 = 0, now: Int64 = 1_700_000_000_000, countsWork: Bool = false
     ) {
@@ -59,64 +59,64 @@ public final class FaultDisk {
         for system in formerSystems + [system] { system.retire(freeing: disk.openHandles == 0) }
     }
 
-    /// The name to open connections with. It changes with every restart, so that a connection
-    /// from before it can do nothing to the files.
+    /// The name for opening connections. It changes with every restart, so that an earlier
+    /// connection cannot change the files.
     public var vfsName: String { system.name }
 
-    /// Milliseconds since 1970, as SQLite sees it.
+    /// The time that SQLite gets, in milliseconds since 1970.
     public var now: Int64 {
         get { disk.now }
         set { disk.now = newValue }
     }
 
-    /// Openings, writes, truncations, syncs and deletions until now.
+    /// The number of openings, writes, truncations, syncs and deletions so far.
     public var operationCount: Int { disk.operationCount }
-    /// Reads until now; they are no operations.
+    /// The number of reads so far, which do not count as operations.
     public var readCount: Int { disk.readCount }
-    /// Syncs until now.
+    /// The number of syncs so far.
     public var syncCount: Int { disk.syncCount }
-    /// What SQLite has done on the disk until now, if that is counted.
+    /// The work of SQLite on the disk so far, if it is counted.
     public var work: DiskWork { disk.work }
-    /// Called before each operation that is no write: whatever is committed has then been written,
-    /// and can be seen in the files. It must not use the disk but for looking at its files.
+    /// Called before each operation that is no write. All committed data has then been written and
+    /// is in the files. The closure must only read the disk's files.
     public var watcher: (() -> Void)? {
         get { disk.watcher }
         set { disk.watcher = newValue }
     }
-    /// Whether the machine has crashed and not been restarted.
+    /// Whether the machine has crashed and was not restarted.
     public var isDown: Bool { disk.isDown }
 
     // MARK: - Failing
 
     /// Makes an operation fail.
     /// - Parameters:
-    ///   - operations: Which one from now; 1 is the next.
-    ///   - lasting: Whether all later ones fail too, until `heal()` or `restart`.
+    ///   - operations: The number of the operation from now; 1 is the next.
+    ///   - lasting: True if all later ones fail too, until `heal()` or `restart`.
     public func failAfter(operations: Int, kind: Failure, lasting: Bool = false) {
         disk.failure = (max(1, operations), kind, lasting)
     }
 
     /// Makes a read fail.
     /// - Parameters:
-    ///   - reads: Which one from now; 1 is the next.
-    ///   - lasting: Whether all later ones fail too, until `heal()` or `restart`.
+    ///   - reads: The number of the read from now; 1 is the next.
+    ///   - lasting: True if all later ones fail too, until `heal()` or `restart`.
     public func failAfter(reads: Int, lasting: Bool = false) {
         disk.readFailure = (max(1, reads), lasting)
     }
 
-    /// Takes back `failAfter`.
+    /// Cancels `failAfter`.
     public func heal() {
         disk.failure = nil
         disk.readFailure = nil
     }
 
-    /// The machine goes down: from now on every operation fails.
+    /// Crashes the machine. From then on every operation fails.
     public func crash() {
         disk.crash()
     }
 
-    /// The machine comes up again, with the files as the crash left them and no locks.
-    /// Connections opened before stay dead. A machine that is up crashes first.
+    /// Restarts the machine, with the files as the crash left them and without locks. Earlier
+    /// connections stay unusable. A running machine crashes first.
     public func restart(
         _ survival: Survival, using random: inout some RandomNumberGenerator
     ) {
@@ -141,12 +141,12 @@ public final class FaultDisk {
     /// The paths of all files, sorted.
     public var paths: [String] { disk.files.keys.sorted() }
 
-    /// A file's bytes as programs see them now; nil where there is no such file.
+    /// Returns a file's bytes as programs see them now; nil if there is no such file.
     public func contents(of path: String) -> [UInt8]? {
         disk.files[path]?.contents
     }
 
-    /// Puts a file there, durably, in place of one that no connection has open.
+    /// Stores a file durably. It may replace a file that no connection has open.
     public func install(_ bytes: [UInt8], at path: String) {
         disk.install(path, bytes)
     }

@@ -1,18 +1,19 @@
 internal import CSQLite
 
-/// SQLite's memory, which is refused when told to.
+/// SQLite's memory, whose allocations fail on request.
 ///
-/// For a process of its own, in which one thread uses SQLite: it takes the place of SQLite's
-/// allocator for good, and every connection's small memory at hand is switched off, so that each
-/// allocation comes by here.
+/// Use it in a separate process, in which one thread uses SQLite. It replaces SQLite's allocator
+/// for the life of the process, and switches off each connection's lookaside memory, so that every
+/// allocation passes through it.
 public enum FaultMemory {
-    // Set once, before SQLite is used; the others by the one thread that uses it.
+    // This is set once, before SQLite is used. The other variables are set by the one thread that
+    // uses SQLite.
     nonisolated(unsafe) private static var real = sqlite3_mem_methods()
     nonisolated(unsafe) private static var count = 0
     nonisolated(unsafe) private static var failure: (number: Int, isLasting: Bool)?
 
-    /// Takes the place of SQLite's allocator; SQLite must not have been used yet.
-    /// - Returns: Whether SQLite took it.
+    /// Replaces SQLite's allocator. SQLite must not have been used yet.
+    /// - Returns: True if SQLite accepted it.
     public static func install() -> Bool {
         guard csqlite_get_allocator(&real) == SQLITE_OK else { return false }
         var faulty = real
@@ -22,18 +23,18 @@ public enum FaultMemory {
             && csqlite_use_no_lookaside() == SQLITE_OK
     }
 
-    /// Allocations, and reallocations, asked for until now.
+    /// The number of allocations and reallocations requested so far.
     public static var allocations: Int { count }
 
     /// Makes an allocation fail.
     /// - Parameters:
-    ///   - allocations: Which one from now; 1 is the next.
-    ///   - lasting: Whether all later ones fail too, until `heal()`.
+    ///   - allocations: The number of the allocation from now; 1 is the next.
+    ///   - lasting: True if all later ones fail too, until `heal()`.
     public static func failAfter(allocations: Int, lasting: Bool) {
         failure = (count + max(1, allocations), lasting)
     }
 
-    /// Takes back `failAfter`.
+    /// Cancels `failAfter`.
     public static func heal() { failure = nil }
 
     private static func refuses() -> Bool {

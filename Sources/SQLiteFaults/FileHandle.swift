@@ -1,16 +1,16 @@
 internal import CSQLite
 
-/// One connection's opening of one file, with the locks it holds.
+/// A file that a connection has opened, with the connection's locks.
 final class FileHandle {
     let disk: Disk
     let file: StoredFile
-    /// Nil for a file without a name.
+    /// The path; nil for a file without a name.
     let path: String?
     let deletesOnClose: Bool
     /// Whether the next sync is one of the directory too. SQLite's own VFS for Unix does so at the first
     /// sync of every handle of a journal or WAL that may have been made, also if the file was there.
     var syncsDirectory: Bool
-    /// The disk's life in which the file was opened; in a later one nothing can be done with it.
+    /// The disk's life in which the file was opened. In a later one the handle is unusable.
     private let life: Int
 
     /// SQLITE_LOCK_NONE to SQLITE_LOCK_EXCLUSIVE (https://sqlite.org/lockingv3.html).
@@ -57,7 +57,7 @@ final class FileHandle {
             guard !anotherHolds(SQLITE_LOCK_RESERVED) else {
                 return SQLITE_BUSY
             }
-            // Pending keeps new readers out until those there are have gone.
+            // The pending lock keeps new readers out until the present ones are gone.
             level = SQLITE_LOCK_PENDING
             guard !anotherHolds(SQLITE_LOCK_SHARED) else {
                 return SQLITE_BUSY
@@ -96,8 +96,8 @@ final class FileHandle {
         sharedSlots = 0
         exclusiveSlots = 0
         sharedMemory = nil
-        // A file of shared memory is left behind on a real disk too, but its contents are rebuilt
-        // by the first connection that finds itself alone.
+        // On a real disk the file of shared memory remains too, but the first connection that is
+        // alone rebuilds its content.
         if memory.leave(self), file.sharedMemory === memory { file.sharedMemory = nil }
     }
 }

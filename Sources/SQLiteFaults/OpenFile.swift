@@ -1,16 +1,16 @@
 internal import CSQLite
 
-/// What SQLite keeps of an open file: its own part first, as it demands, then ours.
+/// SQLite's structure of an open file. It begins with SQLite's own part, as SQLite requires.
 struct OpenFile {
     var base: sqlite3_file
-    /// Holds a reference, given back on closing.
+    /// The handle, with a reference that closing releases.
     var handle: Unmanaged<FileHandle>?
 
-    // Written once, here, and only read by SQLite.
+    // This is written once, here, and SQLite only reads it.
     nonisolated(unsafe) static let methods: UnsafeMutablePointer<sqlite3_io_methods> = {
         let methods = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
         methods.initialize(to: sqlite3_io_methods())
-        // Version 2: shared memory, no memory mapping.
+        // Version 2 has shared memory and no memory mapping.
         methods.pointee.iVersion = 2
         setFileCallbacks(&methods.pointee)
         setLockCallbacks(&methods.pointee)
@@ -23,7 +23,7 @@ struct OpenFile {
             .pointee.handle?.takeUnretainedValue()
     }
 
-    /// The handle, unless its machine has crashed since.
+    /// Returns the handle; nil if its machine has crashed since.
     private static func alive(_ file: UnsafeMutablePointer<sqlite3_file>?) -> FileHandle? {
         handle(file).flatMap { $0.isAlive ? $0 : nil }
     }
@@ -72,7 +72,7 @@ struct OpenFile {
         }
         methods.xFileControl = { _, _, _ in SQLITE_NOTFOUND }
         methods.xSectorSize = { _ in Int32(StoredFile.sectorSize) }
-        // As SQLite's own VFS for Unix: a crash spares the bytes beside a write.
+        // As in SQLite's own VFS for Unix, a crash does not change the bytes next to a write.
         methods.xDeviceCharacteristics = { _ in SQLITE_IOCAP_POWERSAFE_OVERWRITE }
     }
 
@@ -103,7 +103,7 @@ struct OpenFile {
             let slots = UInt16((1 << count) - 1) << UInt16(first)
             return memory.lock(handle, slots: slots, flags: flags)
         }
-        // One thread at a time uses a disk.
+        // One thread at a time uses a disk, so no barrier is needed.
         methods.xShmBarrier = { _ in }
         methods.xShmUnmap = { file, delete in
             OpenFile.handle(file)?.unmapSharedMemory(delete: delete != 0)

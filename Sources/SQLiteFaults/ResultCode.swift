@@ -1,4 +1,4 @@
-/// Result codes of SQLite that Swift does not import, being expressions in C.
+/// Result codes of SQLite that Swift does not import, because they are expressions in C.
 enum ResultCode {
     private static func inputOutput(_ detail: Int32) -> Int32 { 10 | detail << 8 }
 

@@ -1,9 +1,9 @@
 internal import CSQLite
 
-/// The memory the connections to one database in WAL mode share, and its eight locks
+/// The memory that the connections to one database in WAL mode share, and its eight locks
 /// (https://sqlite.org/walformat.html#wal_locks).
 ///
-/// Handles keep it alive: those of a crashed machine may still look into theirs.
+/// Handles keep it alive, because those of a crashed machine may still read it.
 final class SharedMemory {
     private var regions: [UnsafeMutableRawPointer] = []
     private var sizes: [Int] = []
@@ -23,7 +23,7 @@ final class SharedMemory {
         return users.isEmpty
     }
 
-    /// The region, made where it may be; nil where it does not exist.
+    /// Returns a region, and creates it if that is allowed; nil if it does not exist.
     func region(_ index: Int, size: Int, extend: Bool) -> UnsafeMutableRawPointer? {
         while extend, regions.count <= index {
             let region = UnsafeMutableRawPointer.allocate(byteCount: size, alignment: 16)
@@ -34,7 +34,7 @@ final class SharedMemory {
         return index < regions.count ? regions[index] : nil
     }
 
-    /// Takes or gives back locks, given as a mask of slots; all or none.
+    /// Takes or releases locks, given as a mask of slots; all of them or none.
     func lock(_ handle: FileHandle, slots: UInt16, flags: Int32) -> Int32 {
         if flags & SQLITE_SHM_UNLOCK != 0 {
             handle.sharedSlots &= ~slots

@@ -1,8 +1,8 @@
-/// A file of a simulated disk: what programs read now, what a crash would leave, and the changes
-/// between the two, in order.
+/// A file of a simulated disk: the content that programs read now, the content that a crash would
+/// leave, and the changes between the two, in order.
 ///
-/// Contents are arrays of 4 KiB shared between both until one changes, so that neither a sync nor
-/// a crash copies a whole file.
+/// Both contents share arrays of 4 KiB until one changes, so that neither a sync nor a crash copies
+/// a whole file.
 final class StoredFile {
     enum Change {
         case write(offset: Int, bytes: [UInt8])
@@ -10,21 +10,22 @@ final class StoredFile {
     }
 
     static let chunkSize = 4_096
-    /// What a disk writes as one; a larger write may be torn.
+    /// The number of bytes that a disk writes as one. A larger write may be torn.
     static let sectorSize = 512
 
-    /// Kept by no crash, and so not logged: a file without a name.
+    /// Whether it is a file without a name, which no crash keeps and whose changes are therefore
+    /// not noted.
     let isTemporary: Bool
     private(set) var size = 0
     private var chunks: [[UInt8]] = []
     private var durableSize = 0
     private var durableChunks: [[UInt8]] = []
-    /// Chunks that may differ from the durable ones; one may stand there twice.
+    /// The chunks that may differ from the durable ones. A chunk may be listed twice.
     private var dirty: [Int] = []
-    /// Changes since the last sync, each with its number among all of the disk.
+    /// The changes since the last sync, each with its number among all changes of the disk.
     private(set) var pending: [(number: Int, change: Change)] = []
 
-    /// The open handles, for their locks. Handles leave on closing.
+    /// The open handles, for their locks. Closing removes a handle.
     var handles: [FileHandle] = []
     var sharedMemory: SharedMemory?
 
@@ -32,7 +33,7 @@ final class StoredFile {
         self.isTemporary = isTemporary
     }
 
-    /// A file with these bytes, all durable.
+    /// Creates a file with these bytes, all durable.
     init(bytes: [UInt8]) {
         isTemporary = false
         bytes.withUnsafeBytes { put($0, at: 0) }
@@ -49,7 +50,8 @@ final class StoredFile {
 
     // MARK: - Reading and changing
 
-    /// Copies bytes out; what lies beyond the end is zero. Returns how many the file has.
+    /// Copies bytes to `target`. Bytes beyond the end are zero. Returns the number of bytes that
+    /// the file has.
     func read(into target: UnsafeMutableRawBufferPointer, at offset: Int) -> Int {
         let count = min(target.count, max(0, size - offset))
         var done = 0
@@ -80,12 +82,13 @@ final class StoredFile {
         cut(to: size)
     }
 
-    /// Notes a change that a crash overtook: the program never sees it, the disk may have it.
+    /// Notes a change that a crash interrupted. The program never sees it, and the disk may have
+    /// it.
     func note(_ change: Change, _ number: Int) {
         if !isTemporary { pending.append((number, change)) }
     }
 
-    /// Makes everything so far durable, in time proportional to what has changed.
+    /// Makes all changes so far durable, in time proportional to the changes.
     func sync() {
         if durableChunks.count > chunks.count {
             durableChunks.removeLast(durableChunks.count - chunks.count)
@@ -136,7 +139,7 @@ final class StoredFile {
         self.size = size
         let count = (size + Self.chunkSize - 1) / Self.chunkSize
         chunks.removeLast(chunks.count - count)
-        // Whatever grows the file again must find zeros there.
+        // If the file grows again, these bytes must be zero.
         let within = size % Self.chunkSize
         if within > 0 {
             chunks[count - 1].replaceSubrange(
@@ -151,9 +154,9 @@ final class StoredFile {
 
     // MARK: - Crashing
 
-    /// The file as a crash leaves it.
-    /// - Parameter keep: Which sectors' worth of each change reached the disk; called in the order
-    ///   of the changes.
+    /// Returns the file as a crash leaves it.
+    /// - Parameter keep: Returns the part of each change that has reached the disk. It is called in
+    ///   the order of the changes.
     func survivor(_ keep: (_ number: Int, _ change: Change) -> Kept) -> StoredFile {
         let file = StoredFile(isTemporary: false)
         file.chunks = durableChunks
@@ -183,11 +186,11 @@ final class StoredFile {
     enum Kept {
         case none
         case all
-        /// One flag for each sector the write touches.
+        /// One flag for each sector that the write touches.
         case sectors([Bool])
     }
 
-    /// The parts of a write that fall into different sectors.
+    /// Returns the parts of a write that fall into different sectors.
     static func sectors(of count: Int, at offset: Int) -> [Range<Int>] {
         var ranges: [Range<Int>] = []
         var start = 0

@@ -1,10 +1,11 @@
-/// Decides which changes made since the last sync a crash leaves on the disk.
+/// Decides which changes since the last sync a crash leaves on the disk.
 struct SurvivalJudge {
     private let survival: FaultDisk.Survival
-    /// Changes numbered below survive a crash that keeps a prefix; the one numbered so is torn.
+    /// The number of the change that is torn by a crash that keeps a prefix. Changes with lower
+    /// numbers survive.
     private let cut: Int
 
-    /// - Parameter pending: The numbers of all such changes, in order.
+    /// - Parameter pending: The numbers of all changes since the last sync, in order.
     init(
         _ survival: FaultDisk.Survival, pending: [Int],
         using random: inout some RandomNumberGenerator

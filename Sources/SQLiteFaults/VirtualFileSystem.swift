@@ -6,7 +6,7 @@ internal import CSQLite
     internal import Darwin
 #endif
 
-/// A registered `sqlite3_vfs` of one disk in one of its lives.
+/// A registered `sqlite3_vfs` of a disk, for one of its lives.
 final class VirtualFileSystem {
     let name: String
     let disk: Disk
@@ -27,8 +27,8 @@ final class VirtualFileSystem {
         pointer.pointee.szOsFile = Int32(MemoryLayout<OpenFile>.size)
         pointer.pointee.mxPathname = Self.longestPath
         pointer.pointee.zName = UnsafePointer(cName)
-        // SQLite's calls come back with this pointer. It holds a reference, given back when the
-        // memory is.
+        // SQLite's calls pass this pointer back. It holds a reference, which is released together
+        // with the memory.
         pointer.pointee.pAppData = Unmanaged.passRetained(self).toOpaque()
         setCallbacks()
         let code = sqlite3_vfs_register(pointer, 0)
@@ -41,8 +41,8 @@ final class VirtualFileSystem {
         sqlite3_vfs_unregister(pointer)
     }
 
-    /// - Parameter freeing: Whether no connection has a file open; one that has would call into
-    ///   the memory, which is then left to it.
+    /// - Parameter freeing: True if no connection has a file open. A connection with an open file
+    ///   would call into the memory, which is therefore not freed.
     func retire(freeing: Bool) {
         unregister()
         guard freeing, let data = pointer.pointee.pAppData else { return }
@@ -73,7 +73,7 @@ final class VirtualFileSystem {
             return SQLITE_OK
         }
         pointer.pointee.xFullPathname = { _, path, room, result in
-            // Every path is full as it is.
+            // Every path is a full path already.
             guard let path, let result, strlen(path) < room else { return SQLITE_CANTOPEN }
             strcpy(result, path)
             return SQLITE_OK
@@ -99,7 +99,7 @@ final class VirtualFileSystem {
         pointer.pointee.xGetLastError = { _, _, _ in 0 }
     }
 
-    /// Since noon in Greenwich on 24 November 4714 BC, as SQLite counts.
+    /// The time in milliseconds since noon in Greenwich on 24 November 4714 BC, as SQLite counts.
     private var julianMilliseconds: Int64 { disk.now + 210_866_760_000_000 }
 
     private func open(
@@ -107,13 +107,13 @@ final class VirtualFileSystem {
         _ outFlags: UnsafeMutablePointer<Int32>?
     ) -> Int32 {
         let place = UnsafeMutableRawPointer(memory).assumingMemoryBound(to: OpenFile.self)
-        // Without methods SQLite does not close the file.
+        // If there are no methods, SQLite does not close the file.
         place.initialize(to: OpenFile(base: sqlite3_file(pMethods: nil), handle: nil))
         guard isAlive else { return SQLITE_CANTOPEN }
         switch disk.count(.open) {
         case .done: break
         case .full:
-            // A file that is there needs no room.
+            // An existing file needs no room.
             guard let path, disk.files[path] != nil else { return SQLITE_FULL }
         case .failed, .crashed: return SQLITE_CANTOPEN
         }
@@ -139,7 +139,7 @@ final class VirtualFileSystem {
             disk.noteDeletion(path)
             return ResultCode.delete
         }
-        // SQLITE_IOERR_DELETE_NOENT: not an error to SQLite.
+        // This is SQLITE_IOERR_DELETE_NOENT, which is no error to SQLite.
         guard disk.files[path] != nil else { return 10 | 23 << 8 }
         disk.delete(path, syncsDirectory: syncsDirectory)
         return SQLITE_OK

@@ -1,20 +1,20 @@
-/// Hands bytes on so that a control frame always comes in one piece.
+/// Passes bytes on, each control frame in one piece.
 ///
-/// wslay judges the reason of a closing frame piece by piece, and passes over two bytes of each for the
-/// code that only the first one begins with: a letter of several bytes that the network had cut was taken
-/// for broken UTF-8 (found by fuzzing). It needs the heads of all frames for that (RFC 6455 §5.2); whether
-/// they are right is left to wslay.
+/// wslay checks the reason of a closing frame piece by piece. It skips two bytes of each piece for
+/// the code, although only the first piece begins with one. If the network had split a letter of
+/// several bytes, wslay therefore took it for invalid UTF-8 (found by fuzzing). To find control
+/// frames, this type reads the heads of all frames (RFC 6455 §5.2); wslay checks them.
 struct JoinedControlFrames {
-    /// What has come of a head, or of a control frame, and is not whole.
+    /// The bytes of an incomplete head or control frame.
     private var gathered: [UInt8] = []
-    /// Bytes of the frame under way that are yet to come; they need not be held back.
+    /// The number of missing bytes of the current frame, which need not be held back.
     private var passing: UInt64 = 0
 
-    /// Moves bytes on.
+    /// Moves bytes to the output.
     /// - Parameters:
-    ///   - input: What has come; what is moved or kept is taken from its beginning.
-    ///   - room: Where it goes; at least 131 bytes, the longest control frame's.
-    /// - Returns: How many bytes were moved; 0 where more have to come first.
+    ///   - input: The bytes that have arrived. Moved or kept bytes are removed from its start.
+    ///   - room: The output, of at least 131 bytes, the length of the longest control frame.
+    /// - Returns: The number of bytes moved; 0 if more bytes must arrive first.
     mutating func move(
         _ input: inout UnsafeRawBufferPointer, to room: UnsafeMutableRawBufferPointer
     ) -> Int {
@@ -36,7 +36,7 @@ struct JoinedControlFrames {
         return part
     }
 
-    /// How many bytes have to be gathered, as far as can be told.
+    /// The number of bytes that must be gathered, as far as it is known.
     private var needed: Int {
         guard gathered.count >= 2, gathered.count >= headLength else {
             return gathered.count < 2 ? 2 : headLength
@@ -44,7 +44,7 @@ struct JoinedControlFrames {
         return headLength + (isControl ? Int(payload) : 0)
     }
 
-    /// Whether a control frame has begun that may be one: a longer one is refused by its head.
+    /// Whether a control frame of a valid length has begun. wslay refuses a longer one by its head.
     private var isControl: Bool { gathered[0] & 0x0F >= 8 && gathered[1] & 0x7F < 126 }
 
     private var lengthBytes: Int {

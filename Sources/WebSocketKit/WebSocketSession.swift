@@ -1,55 +1,56 @@
 internal import CWslay
 
-/// One end of a WebSocket as a value machine: bytes of the other end go in, what they mean and the
-/// bytes to send come out. It knows no socket, no clock and no thread.
+/// One end of a WebSocket as a value machine. It takes the bytes of the other end, and returns
+/// events and the bytes to send. It has no socket, no clock and no thread.
 ///
-/// It answers pings and the closing handshake by itself. Whatever breaks the protocol ends it with
-/// the right code: frames masked wrongly, reserved bits and opcodes, control frames that are long or
-/// fragmented (1002), text that is not UTF-8 (1007), messages over a limit (1009). A session belongs
-/// to one thread at a time.
+/// It answers pings and the closing handshake automatically. A violation of the protocol ends the
+/// session with the right code: 1002 for frames that are masked wrongly, reserved bits and opcodes,
+/// and long or fragmented control frames; 1007 for text that is not UTF-8; 1009 for messages over a
+/// limit. One thread at a time may use a session.
 public final class WebSocketSession {
-    /// Which end this is: a client masks what it sends, a server does not.
+    /// The role of this end. A client masks its frames, and a server does not.
     public enum Role: Sendable {
         case server
-        /// - Parameter mask: Makes four bytes nobody can guess, for each frame.
+        /// - Parameter mask: Returns four unpredictable bytes, for each frame.
         case client(mask: @Sendable () -> [UInt8])
     }
 
-    /// What the other end said.
+    /// A message or a control frame of the other end.
     public enum Event: Hashable, Sendable {
-        /// A whole text message; sound UTF-8.
+        /// A whole text message, of valid UTF-8.
         case text([UInt8])
         /// A whole binary message.
         case binary([UInt8])
-        /// A sign of life; a ping is answered already.
+        /// A ping or pong; a ping is already answered.
         case ping
         case pong
-        /// The closing frame; it is answered already where it was the first.
+        /// The closing frame; it is already answered if it was the first.
         case close(code: WebSocketCode, reason: [UInt8])
     }
 
-    /// Frames of one message; more end the session with 1009. It bounds what a message of tiny
-    /// pieces costs beyond its bytes.
+    /// The maximum number of frames of one message. More end the session with 1009. The limit
+    /// bounds the cost of a message of tiny pieces.
     public static let maxFramesPerMessage = 4_096
 
-    /// Bytes of a message under way that have arrived.
+    /// The number of bytes of an incomplete message that have arrived.
     public private(set) var partialByteCount = 0
-    /// Whether a message has begun and is not whole yet.
+    /// Whether a message has begun and is not complete.
     public private(set) var isInMessage = false
 
-    /// wslay's state, 8 KiB of it buffers: there is none while nothing is under way, which for a
-    /// quiet listener is nearly always.
+    /// wslay's state, with buffers of 8 KiB; nil while no frame or message is in progress, which
+    /// for a quiet listener is nearly always.
     private var held: OpaquePointer?
     private var maxMessageByteCount: Int
-    /// Bytes taken in, and bytes of them that were frames whose head is known; equal between frames.
+    /// The number of bytes received, and how many of them belong to frames with a known head; equal
+    /// between frames.
     private var takenByteCount: UInt64 = 0
     private var framedByteCount: UInt64 = 0
     private let role: Role
     private let mask: (@Sendable () -> [UInt8])?
-    /// Set while bytes are taken in only.
+    /// The bytes that are being received; empty otherwise.
     private var input = UnsafeRawBufferPointer(start: nil, count: 0)
     private var frames = JoinedControlFrames()
-    /// Whether wslay has asked for bytes when there were none.
+    /// Whether wslay has asked for bytes and there were none.
     private var isStarved = false
     private var output: [UInt8] = []
     private var events: [Event] = []
@@ -57,10 +58,11 @@ public final class WebSocketSession {
     private var isInControlFrame = false
     private var isBroken = false
     private var replacedCode: WebSocketCode?
-    /// What is wrong with a closing frame that wslay takes for sound.
+    /// The fault of a closing frame that wslay takes for valid.
     private var fault: WebSocketCode?
 
-    /// - Parameter maxMessageByteCount: Bytes of one message; a longer one ends the session with 1009.
+    /// - Parameter maxMessageByteCount: The maximum number of bytes of one message. A longer one
+    ///   ends the session with 1009.
     public init(role: Role, maxMessageByteCount: Int) {
         self.role = role
         switch role {
@@ -74,7 +76,7 @@ public final class WebSocketSession {
         wslay_event_context_free(held)
     }
 
-    /// wslay's state, made where there is none.
+    /// wslay's state. It is made if there is none.
     private var context: OpaquePointer? {
         if let held { return held }
         var callbacks = Self.callbacks
@@ -88,8 +90,8 @@ public final class WebSocketSession {
         return held
     }
 
-    /// Lets wslay's state go where it is as good as new: between frames and messages, with nothing
-    /// to send and nobody closing.
+    /// Frees wslay's state if it is as good as new: between frames and messages, with nothing to
+    /// send and no closing handshake.
     private func rest() {
         guard let held, takenByteCount == framedByteCount, !isInMessage, !isBroken,
             wslay_event_get_close_sent(held) == 0, wslay_event_get_close_received(held) == 0,
@@ -99,7 +101,7 @@ public final class WebSocketSession {
         self.held = nil
     }
 
-    /// Changes the limit of a message's bytes, for messages that begin from now on.
+    /// Changes the maximum number of bytes of later messages.
     public func allowMessages(upTo byteCount: Int) {
         precondition(byteCount >= 0, "a limit that is a number of bytes")
         maxMessageByteCount = byteCount
@@ -108,23 +110,24 @@ public final class WebSocketSession {
 
     // MARK: - What comes in
 
-    /// Takes bytes of the other end, cut anywhere.
+    /// Receives bytes of the other end, in pieces of any size.
     ///
-    /// Bytes that follow a closing frame or a fault mean nothing and are passed over.
-    /// - Returns: What became whole, in order. Answers to it may stand in `takeOutput`.
+    /// Bytes after a closing frame or a fault are ignored.
+    /// - Returns: The events that are complete now, in order. Answers to them may be in
+    ///   `takeOutput`.
     public func receive(_ bytes: UnsafeRawBufferPointer) -> [Event] {
         input = bytes
         isStarved = false
         takenByteCount += UInt64(bytes.count)
         defer { rest() }
-        // wslay keeps up to 4 KiB to itself, and returns before it has used them up where a head
-        // is cut; only when it asks in vain has it done all it can.
+        // wslay buffers up to 4 KiB, and returns before it has used them up if a head is
+        // incomplete. It has done all it can only when it asks for bytes and there are none.
         while !isStarved, !isBroken, wslay_event_get_read_enabled(context) != 0 {
             let code = wslay_event_recv(context)
             if let fault {
                 end(fault)
             } else if code != 0 {
-                // The callbacks do not fail: it is a frame whose head is wrong.
+                // The callbacks do not fail, so the head of a frame is wrong.
                 let isFault = code == Int32(WSLAY_ERR_CALLBACK_FAILURE.rawValue)
                 end(isFault ? .protocolError : .internalError)
             } else {
@@ -136,34 +139,34 @@ public final class WebSocketSession {
         return events
     }
 
-    /// Takes bytes of the other end, cut anywhere; see the other `receive`.
+    /// Receives bytes of the other end, in pieces of any size; see the other `receive`.
     public func receive(_ bytes: [UInt8]) -> [Event] {
         bytes.withUnsafeBytes { receive($0) }
     }
 
     // MARK: - What goes out
 
-    /// Says a text message. Nothing is said once this end has sent its closing frame.
-    /// - Parameter text: UTF-8.
-    /// - Returns: Whether it will be sent.
+    /// Queues a text message. Does nothing once this end has sent its closing frame.
+    /// - Parameter text: The text, in UTF-8.
+    /// - Returns: True if the message will be sent.
     @discardableResult
     public func send(text: [UInt8]) -> Bool {
         queue(WSLAY_TEXT_FRAME, text)
     }
 
-    /// Says a binary message; see `send(text:)`.
+    /// Queues a binary message; see `send(text:)`.
     @discardableResult
     public func send(binary: [UInt8]) -> Bool {
         queue(WSLAY_BINARY_FRAME, binary)
     }
 
-    /// Asks the other end for a sign of life.
+    /// Queues a ping.
     public func ping() {
         queue(WSLAY_PING, [])
     }
 
-    /// Begins the closing handshake, or does nothing where it has begun.
-    /// - Parameter reason: A sentence; what is beyond 123 bytes is cut off.
+    /// Begins the closing handshake. Does nothing if it has begun already.
+    /// - Parameter reason: A sentence, which is cut off after 123 bytes.
     public func close(_ code: WebSocketCode, _ reason: String) {
         var bytes: [UInt8] = []
         for scalar in reason.unicodeScalars {
@@ -171,19 +174,19 @@ public final class WebSocketSession {
             guard bytes.count + encoded.count <= 123 else { break }
             bytes += encoded
         }
-        // Refused where a closing frame is on its way already.
+        // wslay refuses this if a closing frame is already queued.
         _ = wslay_event_queue_close(context, code.rawValue, bytes, bytes.count)
         collect()
     }
 
-    /// The bytes to send now, in order; they are handed out once.
+    /// Returns the bytes to send now, in order, and removes them.
     public func takeOutput() -> [UInt8] {
         defer { output = [] }
         return output
     }
 
-    /// Ends the session over what wslay lets pass, or closes without a code: what it has queued is
-    /// left, and a session of its own says the code.
+    /// Ends the session for a fault that wslay accepts, or that it would close without a code. The
+    /// queued bytes are dropped, and a new session makes the frame with the code.
     private func end(_ code: WebSocketCode) {
         guard sentCode == nil else { return }
         isBroken = true
@@ -193,20 +196,21 @@ public final class WebSocketSession {
         output += last.takeOutput()
     }
 
-    /// The code of the closing frame this end has sent; nil while it has sent none.
+    /// The code of the closing frame that this end has sent; nil if it has sent none.
     public var sentCode: WebSocketCode? {
         if let replacedCode { return replacedCode }
         guard let held, wslay_event_get_close_sent(held) != 0 else { return nil }
         return WebSocketCode(rawValue: wslay_event_get_status_code_sent(held))
     }
 
-    /// Whether nothing more will come: the other end has closed, or broken the protocol.
+    /// Whether no more events follow, because the other end has closed the session or broken the
+    /// protocol.
     public var isDeaf: Bool {
         isBroken || held.map { wslay_event_get_read_enabled($0) == 0 } ?? false
     }
 
-    /// Whether all has been said and heard: what `takeOutput` hands out is the last, and the
-    /// connection can be closed behind it.
+    /// Whether the session is complete. The bytes that `takeOutput` then returns are the last, and
+    /// the connection can be closed after them.
     public var isFinished: Bool {
         isBroken
             || held.map { wslay_event_want_read($0) == 0 && wslay_event_want_write($0) == 0 }
@@ -228,7 +232,7 @@ public final class WebSocketSession {
         return code == 0
     }
 
-    /// Moves what wslay has queued into `output`.
+    /// Moves the bytes that wslay has queued into `output`.
     private func collect() {
         if !isBroken, wslay_event_send(context) != 0 { isBroken = true }
     }
@@ -237,7 +241,7 @@ public final class WebSocketSession {
 // MARK: - wslay's calls
 
 extension WebSocketSession {
-    /// Lives as long as the context it was given to.
+    /// Returns the session of a context. The session lives as long as the context.
     private static func of(_ argument: UnsafeMutableRawPointer?) -> WebSocketSession? {
         argument.map { Unmanaged<WebSocketSession>.fromOpaque($0).takeUnretainedValue() }
     }
@@ -293,7 +297,7 @@ extension WebSocketSession {
     private func frameBegins(
         _ frame: wslay_event_on_frame_recv_start_arg, _ context: OpaquePointer?
     ) {
-        // A head of two bytes, a longer length, the mask.
+        // A head of two bytes, an extended length, and the mask.
         let length = frame.payload_length
         framedByteCount += 2 + length + (length < 126 ? 0 : length < 65_536 ? 2 : 8)
         if mask == nil { framedByteCount += 4 }
@@ -321,7 +325,7 @@ extension WebSocketSession {
             let reason = payload(from: 2)
             if message.msg_length == 1 { fault = .protocolError }
             if String(validating: reason, as: UTF8.self) == nil { fault = .invalidText }
-            // A faulty frame says nothing, whoever notices.
+            // A faulty frame makes no event, whether wslay or this type has found the fault.
             guard fault == nil else { return }
             let code = message.status_code
             events.append(

@@ -1,6 +1,6 @@
-/// Base64 with `-` and `_` and without padding (RFC 7515, section 2), strictly.
+/// Strict Base64 with `-` and `_` and without padding (RFC 7515, section 2).
 enum Base64URL {
-    /// nil for anything but the one text that stands for some bytes.
+    /// Returns the bytes of a text; nil unless the text is the one encoding of these bytes.
     static func bytes(_ text: some Sequence<UInt8>) -> [UInt8]? {
         var bytes: [UInt8] = []
         var bits: UInt32 = 0
@@ -15,7 +15,7 @@ enum Base64URL {
                 bits &= 1 << UInt32(count) - 1
             }
         }
-        // A single character is no byte, and bits that are left over are zero.
+        // A single character is too little for a byte, and the remaining bits must be zero.
         return count < 6 && bits == 0 ? bytes : nil
     }
 

@@ -1,31 +1,32 @@
 internal import MartletModel
 internal import MartletProtocol
 
-/// What a good token says.
+/// The claims of a valid token.
 public struct TokenClaims: Hashable, Sendable {
-    /// Who the token is about (`sub`).
+    /// The subject of the token (`sub`); nil if it names none.
     public var subject: String? { text("sub") }
-    /// Who made it (`iss`).
+    /// The issuer of the token (`iss`); nil if it names none.
     public var issuer: String? { text("iss") }
-    /// Whom it is for (`aud`).
+    /// The recipients of the token (`aud`).
     public var audience: [String] { list("aud") }
-    /// Seconds since 1970, rounded down.
+    /// The expiry (`exp`) in seconds since 1970, rounded down; nil if there is none.
     public let expires: Int64?
-    /// Seconds since 1970, rounded up.
+    /// The begin of validity (`nbf`) in seconds since 1970, rounded up; nil if there is none.
     public let notBefore: Int64?
 
     private let texts: [String: String]
     private let lists: [String: [String]]
 
-    /// A claim that is text; nil where there is none.
+    /// Returns a claim that is a text; nil if there is none.
     public func text(_ name: String) -> String? { texts[name] }
 
-    /// A claim that is a list of texts, or one text; empty where there is none.
+    /// Returns a claim that is a list of texts, or one text; empty if there is none.
     public func list(_ name: String) -> [String] {
         lists[name] ?? texts[name].map { [$0] } ?? []
     }
 
-    /// - Throws: `TokenRefusal` `.malformed`.
+    /// - Throws: `TokenRefusal` `.malformed` if the payload is no object, or a claim has the wrong
+    ///   type.
     init(_ payload: [UInt8]) throws(TokenRefusal) {
         var texts: [String: String] = [:]
         var lists: [String: [String]] = [:]
@@ -44,7 +45,7 @@ public struct TokenClaims: Hashable, Sendable {
                     default: isRight = false
                     }
                 default:
-                    // A moment that is null or so must not count as none.
+                    // A time claim of the wrong type, such as null, must not be treated as absent.
                     if Self.moments.contains(name) || Self.named.contains(name) { isRight = false }
                     try json.skipValue()
                 }
@@ -53,7 +54,7 @@ public struct TokenClaims: Hashable, Sendable {
         } catch {
             throw .malformed
         }
-        // Those that decide are of the kinds RFC 7519 says, or the token is refused.
+        // The claims that are checked must have the types of RFC 7519, or the token is refused.
         let hasTextMoment = Self.moments.contains { texts[$0] != nil || lists[$0] != nil }
         let hasOddName = ["iss", "sub"].contains { lists[$0] != nil }
         guard isRight, !hasTextMoment, !hasOddName, let expires = Self.whole(moments["exp"], .down),
@@ -68,7 +69,7 @@ public struct TokenClaims: Hashable, Sendable {
     private static let moments: Set = ["exp", "nbf", "iat"]
     private static let named: Set = ["aud", "iss", "sub"]
 
-    /// The texts of a list; what else is in it makes the list empty.
+    /// Reads a list of texts. The result is empty if the list has another value.
     private static func texts(_ json: inout JSONReader) throws(WireFault) -> [String] {
         var texts: [String] = []
         var isRight = true
@@ -83,7 +84,8 @@ public struct TokenClaims: Hashable, Sendable {
         return isRight ? texts : []
     }
 
-    /// nil for a number that is no moment; a moment that is missing is nil inside.
+    /// Returns the time rounded to seconds. Returns nil for a number that is no time, and an inner
+    /// nil if there is no time.
     private static func whole(
         _ seconds: Double?, _ rule: FloatingPointRoundingRule
     ) -> Int64?? {

@@ -1,6 +1,6 @@
 public import OpenSSLKit
 
-/// How a token is signed. There is no way to say “not at all”.
+/// The algorithm of a signature. There is no value for an unsigned token.
 public enum TokenAlgorithm: String, Hashable, Sendable, CaseIterable {
     /// Ed25519 (RFC 8037).
     case eddsa = "EdDSA"
@@ -10,24 +10,24 @@ public enum TokenAlgorithm: String, Hashable, Sendable, CaseIterable {
     case hs256 = "HS256"
 }
 
-/// One key that tokens may be signed with, for the one algorithm it is good for.
+/// A key for signatures of tokens, with its one algorithm.
 public struct TokenKey: Sendable {
     enum Material: Sendable {
         case secret([UInt8])
         case key(PublicKey)
     }
 
-    /// RSA keys below are refused (NIST SP 800-131A).
+    /// The minimum number of bits of an RSA key (NIST SP 800-131A).
     public static let fewestRSABits = 2_048
-    /// Secrets below are refused (RFC 7518, section 3.2).
+    /// The minimum number of bytes of a secret (RFC 7518, section 3.2).
     public static let fewestSecretBytes = 32
 
-    /// What tokens call it (`kid`); nil where it has no name.
+    /// The name of the key in tokens (`kid`); nil if it has none.
     public let identifier: String?
     public let algorithm: TokenAlgorithm
     let material: Material
 
-    /// A key for HS256.
+    /// Creates a key for HS256.
     /// - Throws: `TokenKeyFault` for a short secret.
     public init(secret: [UInt8], identifier: String? = nil) throws(TokenKeyFault) {
         guard secret.count >= Self.fewestSecretBytes else {
@@ -40,7 +40,7 @@ public struct TokenKey: Sendable {
         material = .secret(secret)
     }
 
-    /// A key for EdDSA or RS256.
+    /// Creates a key for EdDSA or RS256.
     /// - Throws: `TokenKeyFault` for a weak key.
     public init(_ key: PublicKey, identifier: String? = nil) throws(TokenKeyFault) {
         switch key.kind {
@@ -57,7 +57,7 @@ public struct TokenKey: Sendable {
         material = .key(key)
     }
 
-    /// Whether the key's holder signed the message.
+    /// Returns whether the key's holder signed the message.
     func verifies(_ signature: [UInt8], of message: [UInt8]) -> Bool {
         switch material {
         case .secret(let secret):
@@ -67,12 +67,12 @@ public struct TokenKey: Sendable {
     }
 }
 
-/// Keys that cannot be used: which, and what to do.
+/// The error for keys that cannot be used. It names the key and the remedy.
 public struct TokenKeyFault: Error, Hashable, Sendable, CustomStringConvertible {
-    /// Without anything of a key.
+    /// A sentence, which contains no part of a key.
     public let description: String
 
-    /// A fault with a sentence for whoever set the keys.
+    /// Creates an error with a sentence for the operator.
     public init(_ description: String) {
         self.description = description
     }

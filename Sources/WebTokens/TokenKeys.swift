@@ -3,14 +3,14 @@ internal import MartletModel
 internal import MartletProtocol
 internal import OpenSSLKit
 
-/// The keys that tokens are checked with.
+/// The keys that verify tokens.
 public struct TokenKeys: Sendable {
-    /// More keys in one file are refused: a token without a name is tried with each.
+    /// The maximum number of keys. A token without a key's name is tried with each.
     public static let most = 100
 
     public let keys: [TokenKey]
 
-    /// - Throws: `TokenKeyFault` for none, for too many, and for two of one name.
+    /// - Throws: `TokenKeyFault` if there is no key, there are too many, or two have the same name.
     public init(_ keys: [TokenKey]) throws(TokenKeyFault) {
         guard !keys.isEmpty else {
             throw TokenKeyFault("There is no key that tokens could be checked with.")
@@ -25,10 +25,10 @@ public struct TokenKeys: Sendable {
         self.keys = keys
     }
 
-    /// Reads a PEM block `BEGIN PUBLIC KEY`, or a JWK Set (RFC 7517).
+    /// Reads the content of a key file: a PEM block `BEGIN PUBLIC KEY`, or a JWK Set (RFC 7517).
     ///
-    /// Secrets for HS256 stand in a JWK Set (`"kty": "oct"`) and nowhere else: a key file that was
-    /// cut short must not become a secret that everybody knows.
+    /// A secret for HS256 can only be in a JWK Set (`"kty": "oct"`). Otherwise a truncated file
+    /// with a public key would become a secret that everybody knows.
     /// - Throws: `TokenKeyFault`.
     public init(file contents: [UInt8]) throws(TokenKeyFault) {
         switch contents.first(where: { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }) {
@@ -50,7 +50,7 @@ public struct TokenKeys: Sendable {
     }
 
     /// Reads a file.
-    /// - Throws: `TokenKeyFault`, also when the file cannot be read.
+    /// - Throws: `TokenKeyFault`, also if the file cannot be read.
     public static func load(path: String) throws(TokenKeyFault) -> TokenKeys {
         guard let contents = FileManager.default.contents(atPath: path) else {
             throw TokenKeyFault("The key file cannot be read; check its name and its rights.")
@@ -89,7 +89,8 @@ public struct TokenKeys: Sendable {
         return keys
     }
 
-    /// nil for a key of another use or kind: sets hold such, too (RFC 7517, section 5).
+    /// Returns the key; nil if it has another use or kind. A set may have such keys (RFC 7517,
+    /// section 5).
     private static func key(_ members: KeyMembers) throws(TokenKeyFault) -> TokenKey? {
         guard members["use"] == nil || members["use"] == "sig" else { return nil }
         let name = members["kid"]
@@ -121,7 +122,7 @@ public struct TokenKeys: Sendable {
     }
 }
 
-/// The members of one JWK that are text.
+/// The text members of one JWK.
 private struct KeyMembers {
     private var texts: [String: String] = [:]
 

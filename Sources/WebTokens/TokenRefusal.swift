@@ -1,32 +1,32 @@
-/// Why a token is not good.
+/// The reason for which a token is refused.
 public enum TokenRefusal: String, Error, Hashable, Sendable, CaseIterable {
-    /// Not three parts of base64url with JSON in the first two.
+    /// The token does not have three parts of base64url with JSON in the first two.
     case malformed
-    /// Longer than any token here is.
+    /// The token is longer than `TokenVerifier.longestToken`.
     case tooLong
-    /// Signed with nothing, or by a method that is not offered here.
+    /// The token is not signed, or by an algorithm that is not supported.
     case unsupportedAlgorithm
-    /// The token says a method that its key is not for.
+    /// The token names an algorithm that is not its key's.
     case wrongAlgorithm
-    /// No key has the name the token gives.
+    /// No key has the name that the token gives.
     case unknownKey
-    /// No key of ours made the signature.
+    /// None of the keys made the signature.
     case forged
-    /// It says that something must be understood which is not understood here (`crit`).
+    /// The token requires an extension that is not supported (`crit`).
     case notUnderstood
-    /// It names no moment at which it ends (`exp`).
+    /// The token has no expiry (`exp`).
     case endless
     case expired
-    /// Its time has not come (`nbf`).
+    /// The token is not valid yet (`nbf`).
     case notYet
-    /// It is for somebody else (`aud`).
+    /// The token is for another recipient (`aud`).
     case wrongAudience
-    /// Somebody else made it (`iss`).
+    /// Another issuer made the token (`iss`).
     case wrongIssuer
 }
 
 extension TokenRefusal: CustomStringConvertible {
-    /// A sentence for the server's log; nothing of the token is in it.
+    /// A sentence for the server's log, which contains no part of the token.
     public var description: String {
         switch self {
         case .malformed: "The token is not three parts of base64url with JSON objects in them."

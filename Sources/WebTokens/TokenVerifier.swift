@@ -1,12 +1,12 @@
 internal import MartletModel
 internal import MartletProtocol
 
-/// Judges signed tokens (JWT, RFC 7519, in the compact form of RFC 7515).
+/// Verifies signed tokens (JWT, RFC 7519, in the compact form of RFC 7515).
 ///
-/// The key says the algorithm, never the token: a token that names another one than its key's is
-/// refused (RFC 8725, section 3.1).
+/// The key decides the algorithm, and never the token. If a token names another algorithm than its
+/// key's, it is refused (RFC 8725, section 3.1).
 public struct TokenVerifier: Sendable {
-    /// Longer tokens are refused unread.
+    /// The maximum number of bytes of a token. Longer tokens are refused unread.
     public static let longestToken = 8_192
 
     private let keys: TokenKeys
@@ -15,9 +15,9 @@ public struct TokenVerifier: Sendable {
     private let leeway: Int64
 
     /// - Parameters:
-    ///   - audience: What a token's `aud` must contain; nil to accept tokens for anybody.
-    ///   - issuer: What a token's `iss` must be; nil to accept whoever has a key.
-    ///   - leeway: Seconds by which the issuer's clock and this one may differ.
+    ///   - audience: The text that a token's `aud` must contain; nil to accept any.
+    ///   - issuer: The text that a token's `iss` must be; nil to accept any.
+    ///   - leeway: The seconds by which the issuer's clock and this one may differ.
     public init(keys: TokenKeys, audience: String?, issuer: String? = nil, leeway: Int64 = 60) {
         precondition(leeway >= 0, "clocks differ by no less than nothing")
         self.keys = keys
@@ -26,8 +26,8 @@ public struct TokenVerifier: Sendable {
         self.leeway = leeway
     }
 
-    /// What a token says, once everything about it has been found good.
-    /// - Parameter now: Seconds since 1970.
+    /// Verifies a token, and returns its claims.
+    /// - Parameter now: The time, in seconds since 1970.
     /// - Throws: `TokenRefusal`.
     public func claims(of token: [UInt8], now: Int64) throws(TokenRefusal) -> TokenClaims {
         guard token.count <= Self.longestToken else { throw .tooLong }
@@ -52,7 +52,7 @@ public struct TokenVerifier: Sendable {
         guard !head.isCritical else { throw .notUnderstood }
         var candidates = keys.keys
         if let name = head.key {
-            // A key without a name may be anybody's.
+            // A key without a name may be the one of any token.
             candidates = candidates.filter { $0.identifier == name || $0.identifier == nil }
             guard !candidates.isEmpty else { throw .unknownKey }
         }
@@ -65,7 +65,7 @@ public struct TokenVerifier: Sendable {
 
     private func check(_ claims: TokenClaims, _ now: Int64) throws(TokenRefusal) {
         guard let expires = claims.expires else { throw .endless }
-        // RFC 7519, section 4.1.4: on or after that moment it is not to be accepted.
+        // A token is refused at or after this time (RFC 7519, section 4.1.4).
         guard now - leeway < expires else { throw .expired }
         if let notBefore = claims.notBefore, now + leeway < notBefore { throw .notYet }
         if let audience, !claims.audience.contains(audience) { throw .wrongAudience }
@@ -73,7 +73,7 @@ public struct TokenVerifier: Sendable {
     }
 }
 
-/// What the first part of a token says.
+/// The members of the first part of a token.
 private struct Header {
     var algorithm = ""
     var key: String?

@@ -1,6 +1,6 @@
 internal import CZstd
 
-/// Decompresses one Zstandard frame (RFC 8878) that comes in pieces.
+/// Decompresses one Zstandard frame (RFC 8878) that arrives in pieces.
 public final class ZstdReader {
     private let context: OpaquePointer
     private var buffer: [UInt8]
@@ -19,8 +19,8 @@ public final class ZstdReader {
         ZSTD_freeDCtx(context)
     }
 
-    /// The data that the next piece holds.
-    /// - Throws: `ZstdError` for what is no frame, is damaged, or goes on after its end.
+    /// Returns the data of the next piece.
+    /// - Throws: `ZstdError` if the bytes are no frame, are damaged, or continue after its end.
     public func read(_ piece: [UInt8]) throws(ZstdError) -> [UInt8] {
         var output: [UInt8] = []
         var failure: ZstdError?
@@ -56,8 +56,8 @@ public final class ZstdReader {
 @available(*, unavailable)
 extension ZstdReader: Sendable {}
 
-/// Bytes that are no sound Zstandard frame.
+/// The error for bytes that are no valid Zstandard frame.
 public struct ZstdError: Error, Hashable, Sendable {
-    /// What is wrong with them.
+    /// A description of the fault.
     public let message: String
 }

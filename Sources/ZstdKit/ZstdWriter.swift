@@ -1,12 +1,12 @@
 internal import CZstd
 
-/// Compresses what comes in pieces to one Zstandard frame (RFC 8878), in memory that does not
-/// depend on how much comes.
+/// Compresses data that arrives in pieces to one Zstandard frame (RFC 8878). The memory does not
+/// depend on the amount of data.
 public final class ZstdWriter {
     private let context: OpaquePointer
     private var buffer: [UInt8]
 
-    /// - Parameter level: 1 (fastest) to 19 (smallest); others are brought into that range.
+    /// - Parameter level: 1 (fastest) to 19 (smallest). Other levels are clamped to this range.
     public init(level: Int32 = 1) {
         guard let context = ZSTD_createCCtx() else {
             preconditionFailure("zstd: no memory for a compressor")
@@ -15,7 +15,7 @@ public final class ZstdWriter {
         buffer = [UInt8](repeating: 0, count: ZSTD_CStreamOutSize())
         let set = ZSTD_CCtx_setParameter(
             context, ZSTD_c_compressionLevel, min(max(level, 1), 19))
-        // The checksum lets every reader notice damage by itself.
+        // With the checksum, every reader notices damage.
         let checked = ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1)
         precondition(
             ZSTD_isError(set) == 0 && ZSTD_isError(checked) == 0, "zstd: a parameter was refused")
@@ -25,8 +25,8 @@ public final class ZstdWriter {
         ZSTD_freeCCtx(context)
     }
 
-    /// The compressed bytes that are ready once a piece has gone in; often none.
-    /// - Parameter isLast: Whether the frame ends with this piece. No call may follow.
+    /// Compresses a piece, and returns the compressed bytes that are ready; often there are none.
+    /// - Parameter isLast: True if the frame ends with this piece. No call may follow.
     public func write(_ piece: [UInt8], isLast: Bool) -> [UInt8] {
         var output: [UInt8] = []
         let mode = isLast ? ZSTD_e_end : ZSTD_e_continue

@@ -18,6 +18,13 @@ struct HouseRulesTests {
         #expect(!files.contains { $0.path.contains(".build/") })
     }
 
+    @Test("the types that need an example exist")
+    func exemplified() throws {
+        let found = try Repository.files().filter { $0.target != nil }
+            .flatMap(Rule.exemplifiedTypes).map(\.name)
+        #expect(found.sorted() == Rule.exemplified.sorted())
+    }
+
     @Test("Package.swift names targets that stand before, and that are imported")
     func manifest() throws {
         let manifest = try Manifest.own.get()

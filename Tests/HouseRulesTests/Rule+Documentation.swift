@@ -27,7 +27,7 @@ extension Rule {
         }
     }
 
-    private static func declaration(_ tokens: [Token], after index: Int) -> Int? {
+    static func declaration(_ tokens: [Token], after index: Int) -> Int? {
         var cursor = index + 1
         while cursor < tokens.count, modifiers.contains(tokens[cursor].text) { cursor += 1 }
         guard cursor < tokens.count, documented.contains(tokens[cursor].text) else { return nil }

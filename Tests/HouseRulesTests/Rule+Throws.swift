@@ -53,7 +53,7 @@ extension Rule {
         return nil
     }
 
-    private static func comment(of file: SourceFile, above line: Int) -> [Substring] {
+    static func comment(of file: SourceFile, above line: Int) -> [Substring] {
         file.lines[..<(line - 1)].reversed().prefix { line in
             let text = line.drop { $0 == " " }
             return text.hasPrefix("///") || text.hasPrefix("@") || text.hasPrefix("#if")

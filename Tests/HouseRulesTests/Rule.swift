@@ -16,7 +16,7 @@ struct Rule: Sendable {
         .fileLength, .functionLength, .nondeterminism, .unsafe, .uncheckedSendable, .cImports,
         .downwardImports, .floors, .forcedTry, .unfinished, .retiredWords, .folderNames,
         .machinePaths,
-        .documentation, .throwing,
+        .documentation, .throwing, .examples,
         .secrets,
     ]
 }

@@ -186,6 +186,29 @@ struct RuleTests {
         #expect(sentences(.documentation, "public func hash(into h: inout Hasher) {}") == 0)
     }
 
+    @Test("a main public type without an example is refused, and only such a type needs one")
+    func examples() {
+        let example = "/// ```swift\n/// let a = 1\n/// ```\n"
+        for comment in [
+            "", "/// It is.\n", "/// It is.\n/// ```\n/// let a = 1\n/// ```\n",
+            "/// ```swift\n/// ```\n", "/// ```swift\n/// let a = 1\n",
+        ] {
+            #expect(sentences(.examples, comment + "public enum Value {}") == 1, "\(comment)")
+            #expect(sentences(.examples, example + comment + "public enum Other {}") == 0)
+        }
+        #expect(sentences(.examples, example + "public struct A {}\npublic enum Value {}") == 1)
+        for code in [
+            "public enum Value {}", "@frozen\npublic indirect enum Value {}",
+            "public final class Value {}", "///\n/// It is.\npublic enum Value {}",
+        ] {
+            #expect(sentences(.examples, example + code) == 0, "\(code)")
+        }
+        #expect(sentences(.examples, "enum Value {}") == 0)
+        #expect(sentences(.examples, "public struct A { public enum Value {} }") == 0)
+        #expect(sentences(.examples, "public func Value() {}") == 0)
+        #expect(sentences(.examples, "public enum Value {}", at: "Tests/A/B.swift") == 0)
+    }
+
     @Test("a public function that throws has a line about that, and only such a function needs one")
     func throwing() {
         for code in [

@@ -1,7 +1,7 @@
-"""Writes the Swift of the documentation's pages as modules, one for each page, so that a build tells
-whether it compiles.
+"""Writes the documentation's Swift as files, so that a build tells whether it compiles.
 
-  snippets.py FOLDER     makes FOLDER/Page…/Page.swift for each page with ```swift blocks
+  snippets.py FOLDER             makes a module, FOLDER/Page…/Page.swift, for each page with ```swift blocks
+  snippets.py --examples FOLDER  makes FOLDER/….swift for each source file whose doc comments have such blocks
 
 Declarations at the margin stand at the top of the page's module; all else is the body of one
 function, one block after the other, so that a block may use what one above it has made. What a
@@ -11,6 +11,9 @@ reader needs not see stands in comments:
   let token = "…"
   -->
   <!-- swift: new scope -->   what comes next may use names again
+
+The example of a doc comment is the body of a function of its own, apart from its extensions. It may use the names that
+example_names.swift declares.
 """
 import pathlib
 import re
@@ -83,8 +86,43 @@ def module(path, root):
             + 'func page() async throws {\ndo {\n' + ''.join(body) + '}\n}\n')
 
 
+EXAMPLE = re.compile(r'^( *)/// ```swift\n(.*?)^\1/// ```$', re.M | re.S)
+
+
+def examples(path, root):
+    """The examples of a file's doc comments, as a Swift file; None if there are none."""
+    name, text = path.relative_to(root), path.read_text()
+    functions, top = [], []
+    for number, match in enumerate(EXAMPLE.finditer(text)):
+        line = text.count('\n', 0, match.start()) + 2
+        code = re.sub(rf'^{match[1]}/// ?', '', match[2], flags=re.M)
+        body = []
+        for start, _, chunk in chunks(code.split('\n')):
+            place = f'#sourceLocation(file: "{name}", line: {line + start})\n'
+            is_extension = chunk[0].startswith('extension ')
+            (top if is_extension else body).append(place + '\n'.join(chunk) + '\n#sourceLocation()\n')
+        actor = '@MainActor ' if '@MainActor' in text else ''
+        functions.append(f'{actor}private func example{number}() async throws {{\n' + ''.join(body) + '}\n')
+    if not functions:
+        return None
+    modules = ['Foundation', 'Martlet', path.parts[path.parts.index('Sources') + 1]]
+    modules += re.findall(r'^(?:\w+ )?import ((?!C[A-Z])\w+)$', text, re.M)
+    said = ''.join(f'import {module}\n' for module in dict.fromkeys(modules)) + ''.join(top) + ''.join(functions)
+    # Code for one platform has its examples there.
+    for condition in dict.fromkeys(re.findall(r'^#if (canImport\(\w+\))', text, re.M)):
+        said = f'#if {condition}\n{said}#endif\n'
+    return said
+
+
 def main():
     root = pathlib.Path(__file__).resolve().parents[2]
+    if sys.argv[1] == '--examples':
+        out = pathlib.Path(sys.argv[2])
+        out.mkdir(parents=True)
+        for path in sorted((root / 'Sources').rglob('*.swift')):
+            if text := examples(path, root):
+                (out / path.name).write_text(text)
+        return
     out = pathlib.Path(sys.argv[1])
     count = 0
     for path in pages(root):

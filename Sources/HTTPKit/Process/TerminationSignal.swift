@@ -19,7 +19,7 @@ internal import CLibevent
 /// ```swift
 /// let termination = await TerminationSignal()
 /// _ = await termination.wait()
-/// await server.stop(grace: .seconds(10))
+/// await http.stop(grace: .seconds(10))
 /// ```
 public final class TerminationSignal: Sendable {
     private let watch: SignalWatch

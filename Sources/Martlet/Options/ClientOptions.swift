@@ -4,6 +4,14 @@ public import MartletStore
 
 /// The options of a client: when it exchanges, what it reports, and what a test can replace. The
 /// defaults are those of the platform.
+///
+/// ```swift
+/// var options = ClientOptions()
+/// options.pull = .polling(every: .seconds(300))
+/// options.tokenProvider = { refused in try await newToken(after: refused) }
+/// let client = try await MartletClient.open(
+///     path: path, schema: script, server: server, token: token, options: options)
+/// ```
 public struct ClientOptions: Sendable {
     /// The rule by which a started client asks the server for changes; see `PullPolicy`.
     public var pull = PullPolicy.live()

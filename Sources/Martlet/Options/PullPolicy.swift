@@ -2,6 +2,11 @@
 ///
 /// In addition, the client asks whenever it sends changes of its own (one exchange does both), and
 /// when the app calls `sync()` or `refresh(ifOlderThan:)`.
+///
+/// ```swift
+/// options.pull = .live(pollingEvery: .seconds(30))
+/// client.setPullPolicy(.onRequest)  // while the app is in the background
+/// ```
 public struct PullPolicy: Hashable, Sendable {
     /// The time from the end of one exchange to the next; nil never polls. The client does not poll
     /// while the live connection is open.

@@ -3,6 +3,11 @@ internal import MartletModel
 internal import MartletProtocol
 
 /// The data that a device begins with if it has none yet.
+///
+/// ```swift
+/// options.seeding = .server
+/// options.seedingProgress = { show($0.received, of: $0.total) }
+/// ```
 public enum Seeding: Hashable, Sendable {
     /// The server's snapshot. If the server has none, or none that this version can read, the
     /// device begins empty and fetches the change log.

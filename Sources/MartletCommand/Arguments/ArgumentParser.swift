@@ -2,7 +2,7 @@
 struct ArgumentParser {
     let commands: [CommandDescription]
 
-    /// What a command line asks for.
+    /// The request that a command line makes.
     enum Request {
         case run(CommandDescription, ParsedArguments)
         case help(CommandDescription)
@@ -11,7 +11,7 @@ struct ArgumentParser {
     }
 
     /// - Parameter words: The command line without the program's name.
-    /// - Throws: `UsageError`.
+    /// - Throws: `UsageError` if the command line is wrong.
     func parse(_ words: [String]) throws -> Request {
         guard let first = words.first else { return .overview }
         switch first {
@@ -24,7 +24,7 @@ struct ArgumentParser {
         return try parse(Array(rest), for: command)
     }
 
-    /// The command that the first words name, and the words after them.
+    /// Returns the command that the first words name, and the words after them.
     private func command(
         _ words: [String]
     ) throws -> (command: CommandDescription, rest: ArraySlice<String>) {

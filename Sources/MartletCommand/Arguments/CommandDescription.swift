@@ -1,18 +1,18 @@
-/// A command: what it takes, and what its help says.
+/// A command: its arguments and options, and its help text.
 struct CommandDescription: Sendable {
-    /// One word, or two for commands of a group: `token create`.
+    /// The name: one word, or two for commands of a group (`token create`).
     let name: String
-    /// One line.
+    /// A summary in one line.
     let summary: String
-    /// What it does in a few sentences.
+    /// A description in a few sentences.
     var discussion = ""
     var arguments: [Argument] = []
     var options: [Option] = []
-    /// Command lines without `martlet`, each with what it does.
+    /// Command lines without `martlet`, each with its effect.
     var examples: [Example] = []
     let run: @Sendable (ParsedArguments, Console) async throws -> ExitCode
 
-    /// What stands in a fixed place.
+    /// An argument in a fixed position.
     struct Argument: Hashable, Sendable {
         let name: String
         let help: String
@@ -20,11 +20,11 @@ struct CommandDescription: Sendable {
         var repeats = false
     }
 
-    /// What is named with two dashes.
+    /// An option, which begins with two dashes.
     struct Option: Hashable, Sendable {
-        /// Without the dashes.
+        /// The name without the dashes.
         let name: String
-        /// What stands for the value; nil for a switch.
+        /// The placeholder for the value; nil for a switch.
         var value: String?
         let help: String
         var repeats = false
@@ -42,7 +42,7 @@ struct CommandDescription: Sendable {
         }
     }
 
-    /// The options every command takes.
+    /// The options of every command.
     static let common = [
         Option(name: "json", help: "print the result as JSON"),
         Option(name: "help", help: "show this help"),

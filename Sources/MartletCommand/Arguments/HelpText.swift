@@ -1,4 +1,4 @@
-/// The pages that `help` and `--help` show.
+/// The texts that `help` and `--help` show.
 enum HelpText {
     static func overview(_ commands: [CommandDescription]) -> String {
         let width = commands.map(\.name.count).max() ?? 0

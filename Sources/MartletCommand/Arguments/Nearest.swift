@@ -1,14 +1,15 @@
-/// Finds what somebody who mistyped may have meant.
+/// Finds the word that a person may have meant by a mistyped one.
 enum Nearest {
-    /// The word closest to `typed`, if it is close: at most a third of its letters differ.
+    /// Returns the word closest to `typed`, if at most a third of its letters differ; otherwise
+    /// nil.
     static func word(to typed: String, in words: [String]) -> String? {
         let ranked = words.map { (word: $0, distance: distance(typed, $0)) }
         guard let best = ranked.min(by: { $0.distance < $1.distance }) else { return nil }
         return best.distance <= max(1, max(typed.count, best.word.count) / 3) ? best.word : nil
     }
 
-    /// The number of letters to insert, delete, replace or swap with their neighbour (Damerau's
-    /// distance in its restricted form, by dynamic programming).
+    /// Returns the number of letters to insert, delete, replace or swap with their neighbour
+    /// (Damerau's distance in its restricted form, by dynamic programming).
     /// - Complexity: O(*nm*), the lengths of the words.
     static func distance(_ one: String, _ other: String) -> Int {
         let left = Array(one.unicodeScalars)

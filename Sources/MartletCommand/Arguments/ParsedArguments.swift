@@ -7,7 +7,7 @@ struct ParsedArguments: Hashable, Sendable {
 
     var isJSON: Bool { switches.contains("json") }
 
-    /// The value of an option; the last one where it was given several times.
+    /// Returns the value of an option; the last one if it was given several times.
     func value(_ name: String) -> String? {
         values[name]?.last
     }
@@ -16,7 +16,7 @@ struct ParsedArguments: Hashable, Sendable {
         switches.contains(name)
     }
 
-    /// The value of an option as a whole number within a range.
+    /// Returns the value of an option as a whole number within a range.
     /// - Throws: `UsageError`.
     func integer(
         _ name: String, in range: ClosedRange<Int>, default fallback: Int
@@ -30,7 +30,7 @@ struct ParsedArguments: Hashable, Sendable {
         return number
     }
 
-    /// The value of an option as a seed: any number of 64 bits without a sign.
+    /// Returns the value of an option as a seed: an unsigned number of 64 bits.
     /// - Throws: `UsageError`.
     func seed(_ name: String) throws -> UInt64? {
         guard let text = value(name) else { return nil }

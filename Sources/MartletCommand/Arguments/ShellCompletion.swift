@@ -1,4 +1,5 @@
-/// Scripts that complete Martlet's command line, made from the descriptions of the commands.
+/// Scripts for shells that complete Martlet's command line. They are made from the descriptions of
+/// the commands.
 enum ShellCompletion: String, CaseIterable {
     case bash
     case zsh
@@ -12,7 +13,7 @@ enum ShellCompletion: String, CaseIterable {
         }
     }
 
-    /// The first words of the commands, each once.
+    /// Returns the first words of the commands, each once.
     private func words(_ commands: [CommandDescription]) -> [String] {
         var seen: Set<String> = []
         return (commands.map { String($0.name.prefix { $0 != " " }) } + ["help"])

@@ -233,12 +233,13 @@ extension CommandDescription {
     }
 }
 
-/// Where the data set of a command is: in a folder, or in a database.
+/// The place of a command's data set: a folder or a database.
 enum Place {
     case file(directory: String, dataSet: String)
     case database(PostgresAddress)
 
-    /// - Throws: `UsageError` unless one of the two is said; `PostgresError` for no address.
+    /// - Throws: `UsageError` unless exactly one of the two is given; `PostgresError` if the
+    ///   address is wrong.
     init(_ arguments: ParsedArguments) throws {
         let command = arguments.command
         let environment = ProcessInfo.processInfo.environment["MARTLET_POSTGRES"]

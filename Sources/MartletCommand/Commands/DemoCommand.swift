@@ -59,7 +59,7 @@ extension CommandDescription {
         return report.isGood ? .done : .failed
     }
 
-    /// The file of the running program, to be started as the server.
+    /// Returns the path of the running program, which is also started as the server.
     static func ownProgram() throws -> String {
         guard let path = Bundle.main.executablePath else {
             throw CommandError("The program cannot find its own file; start it by its full path.")

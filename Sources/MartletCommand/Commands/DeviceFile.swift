@@ -4,14 +4,14 @@ import MartletModel
 import MartletStore
 import SQLiteKit
 
-/// A device's file as the commands open it, with the server it belongs to.
+/// A device's file, as the commands open it, and its server.
 struct DeviceFile {
     let path: String
     let client: MartletClient
-    /// The server's address; nil where the device has none yet.
+    /// The server's address; nil if the device has none yet.
     let server: URL?
 
-    /// What `init` keeps in the file for the commands after it. Never the token itself.
+    /// The table in which `init` stores settings for later commands. It never contains the token.
     private static let settingsScript =
         "CREATE TABLE IF NOT EXISTS martlet_command(name TEXT PRIMARY KEY, value TEXT NOT NULL)"
 
@@ -25,7 +25,7 @@ struct DeviceFile {
 
     /// Opens an existing device's file.
     /// - Parameter needsServer: Whether a server's address must be known.
-    /// - Throws: `CommandError` where the file is missing or none of Martlet's.
+    /// - Throws: `CommandError` if the file is missing or is not Martlet's.
     static func open(
         _ arguments: ParsedArguments, needsServer: Bool = false
     ) async throws -> DeviceFile {
@@ -84,7 +84,7 @@ struct DeviceFile {
                 + " another.")
     }
 
-    /// Makes a new device's file and keeps the server's address in it.
+    /// Creates a device's file and stores the server's address in it.
     static func create(
         _ arguments: ParsedArguments, schema: String?
     ) async throws -> DeviceFile {
@@ -120,8 +120,8 @@ struct DeviceFile {
         do {
             return try settings(path, Connection(path: path, mode: .readOnly))
         } catch let error as SQLiteError {
-            // A program that was stopped in the middle of a write may have left a journal. The first
-            // who may write takes back by it what was begun.
+            // A program that was stopped during a write may have left a journal. The first
+            // connection that can write uses it to undo the write.
             guard let connection = try? Connection(path: path, mode: .readWrite),
                 (try? connection.integer("SELECT count(*) FROM sqlite_master")) != nil
             else { throw error }
@@ -174,7 +174,7 @@ struct DeviceFile {
         return settings
     }
 
-    /// Whether a server's address is given, here or in the environment.
+    /// Returns whether a server's address is given, in the arguments or in the environment.
     static func namesServer(_ arguments: ParsedArguments) -> Bool {
         arguments.value("server") != nil
             || ProcessInfo.processInfo.environment["MARTLET_SERVER"] != nil
@@ -195,7 +195,7 @@ struct DeviceFile {
         return url
     }
 
-    /// The way to the server that the arguments name.
+    /// Returns the transport to the server that the arguments name.
     static func transport(_ arguments: ParsedArguments) throws -> URLSessionTransport {
         guard let server = try address(arguments, [:]) else {
             throw UsageError(

@@ -64,7 +64,7 @@ extension CommandDescription {
             Finding(
                 $0.isError ? .error : .warning, $0.check, what: $0.what, why: $0.why, fix: $0.fix)
         }
-        // The server does not tell how much room is left; its disk may be this machine's.
+        // The database server does not report the free space. Its disk may be one of this machine.
         guard let directory = try doctor.localDirectory() else { return found }
         return found + EmbeddedDoctor.room(in: directory, for: try doctor.databaseBytes() ?? 0)
     }

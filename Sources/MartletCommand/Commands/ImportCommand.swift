@@ -69,7 +69,7 @@ private struct ImportRun {
 
     private func open(_ paths: [String]) async throws -> DeviceFile {
         let path = arguments.positional[0]
-        // An import that was stopped can leave a file without content; this one begins it anew.
+        // A stopped import can leave a file without content. This one creates it again.
         if FileManager.default.fileExists(atPath: path), !DeviceFile.isEmpty(path) {
             return try await DeviceFile.open(arguments)
         }
@@ -78,8 +78,8 @@ private struct ImportRun {
         return try await DeviceFile.create(arguments, schema: schema)
     }
 
-    /// A server that is away does not stop an import, nor does a stranger's certificate: what was written is
-    /// queued.
+    /// Sends the records. An unreachable server or an untrusted certificate does not stop an
+    /// import, because the records are queued.
     private func send(_ device: DeviceFile) async throws {
         do {
             try await device.client.sync()

@@ -26,8 +26,8 @@ extension CommandDescription {
         try DeviceFile.refuseFolder(path)
         try DeviceFile.refuseMissingFolder(path)
         let isThere = FileManager.default.fileExists(atPath: path)
-        // An init that was stopped can leave a file without content, or without what this keeps in it. This
-        // one goes on from there.
+        // A stopped init can leave a file without content, or without the settings. This one
+        // continues from there.
         guard !isThere || DeviceFile.isEmpty(path) || DeviceFile.isUnfinished(path) else {
             throw CommandError(
                 "\(path) exists already, and is not empty. If an init of it was stopped, go on with: martlet sync"
@@ -44,7 +44,7 @@ extension CommandDescription {
         do {
             device = try await DeviceFile.create(arguments, schema: schema)
         } catch {
-            // What was begun is of no use, and in the way of the next try.
+            // The incomplete file is useless and would block the next attempt.
             for ending in isThere ? [] : ["", "-wal", "-shm"] {
                 try? FileManager.default.removeItem(atPath: path + ending)
             }

@@ -4,7 +4,7 @@ import MartletPostgres
 import PostgresKit
 
 extension CommandDescription {
-    /// The address of the database, for every command that takes one.
+    /// The option for the address of the database.
     static let postgresOption = Option(
         name: "postgres", value: "URL",
         help: "the database; MARTLET_POSTGRES stands in for it, and others do not see it there")
@@ -176,7 +176,7 @@ extension CommandDescription {
         name: "cdc", value: "HOW",
         help: "how other programs' writes are found: triggers (the default), or logical decoding")
 
-    /// nil where nothing is said of it.
+    /// Returns the way of capturing external writes; nil if the arguments do not name one.
     private static func capture(_ arguments: ParsedArguments) throws -> ExternalCapture? {
         guard let word = arguments.value("cdc") else { return nil }
         guard let capture = ExternalCapture(rawValue: word) else {
@@ -185,7 +185,7 @@ extension CommandDescription {
         return capture
     }
 
-    /// A connection for work that may take long.
+    /// Opens a connection for work that may take long.
     static func connection(_ arguments: ParsedArguments) throws -> PostgresConnection {
         let environment = ProcessInfo.processInfo.environment["MARTLET_POSTGRES"]
         guard let url = arguments.value("postgres") ?? environment, !url.isEmpty else {

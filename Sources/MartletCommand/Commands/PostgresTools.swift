@@ -1,12 +1,12 @@
 import Foundation
 import PostgresKit
 
-/// PostgreSQL's own programs, which know best how a database is dumped and restored.
+/// PostgreSQL's own programs for dumping and restoring a database.
 struct PostgresTools {
     let address: PostgresAddress
 
-    /// The environment's names for what an address says. Nothing of it stands in a command line,
-    /// which others on the machine may see.
+    /// The environment variables for the parts of an address. No part is in a command line, which
+    /// other users of the machine can see.
     private static let names = [
         "host": "PGHOST", "hostaddr": "PGHOSTADDR", "port": "PGPORT", "dbname": "PGDATABASE",
         "user": "PGUSER", "password": "PGPASSWORD", "passfile": "PGPASSFILE",
@@ -19,7 +19,8 @@ struct PostgresTools {
     /// Runs a program until it ends. Blocks.
     /// - Parameter input: A file that this process hands to the program's standard input. If this process is
     ///   killed, the program meets an early end, fails, and its transaction is undone.
-    /// - Throws: `CommandError` where it is not there, or fails: with what it said.
+    /// - Throws: `CommandError` if the program is missing, or if it fails; the error contains its
+    ///   output.
     func run(_ program: String, _ arguments: [String], input: String? = nil) throws {
         guard let path = Self.find(program) else {
             throw CommandError(
@@ -57,7 +58,7 @@ struct PostgresTools {
         return file
     }
 
-    /// Writes a file into a pipe, on a thread of its own, until the reader has gone.
+    /// Writes a file into a pipe on a separate thread, until the reader is gone.
     private static func hand(_ file: FileHandle, to pipe: Pipe) {
         signal(SIGPIPE, SIG_IGN)
         let end = pipe.fileHandleForWriting

@@ -1,9 +1,9 @@
 import Foundation
 import MartletTransfer
 
-/// Where a command takes a schema from.
+/// The sources of a command's schema.
 enum SchemaFiles {
-    /// The text of a schema file.
+    /// Returns the text of a schema file.
     static func read(_ path: String) throws -> String {
         do {
             return try String(contentsOfFile: path, encoding: .utf8)
@@ -12,7 +12,8 @@ enum SchemaFiles {
         }
     }
 
-    /// The schema for CSV files: as given, or `schema.sql` beside them, or as they let one find out.
+    /// Returns the schema for CSV files: the given one, or `schema.sql` in their folder, or one
+    /// that is inferred from them.
     static func forFiles(
         _ paths: [String], given: String?, console: Console
     ) throws -> String {

@@ -125,7 +125,7 @@ extension CommandDescription {
         return settings
     }
 
-    /// Where the data is kept: files, or databases.
+    /// Returns the configuration for data sets in files or in databases.
     private static func ground(_ arguments: ParsedArguments) throws -> ServerConfiguration {
         let environment = ProcessInfo.processInfo.environment
         let given = arguments.values["postgres"] ?? []

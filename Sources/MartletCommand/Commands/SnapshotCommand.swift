@@ -67,7 +67,7 @@ extension CommandDescription {
         guard let permissions = filter.permissionClasses.first else {
             throw CommandError("Nobody may see anything of the data set.")
         }
-        // A second command that makes it at the same time has another.
+        // The process number keeps a concurrent command's file apart.
         let number = ProcessInfo.processInfo.processIdentifier
         let made = "\(URL(fileURLWithPath: path).lastPathComponent).\(number).making"
         let place = URL(fileURLWithPath: path).deletingLastPathComponent()
@@ -81,8 +81,8 @@ extension CommandDescription {
         }
     }
 
-    /// Makes the file. A server that runs on the folder takes in what other programs wrote within
-    /// moments, and is waited for.
+    /// Makes the file. A server that runs on the folder takes external writes in within moments,
+    /// and this waits for it.
     private static func make(
         from source: String, for permissions: PermissionClass, at place: String
     ) async throws {

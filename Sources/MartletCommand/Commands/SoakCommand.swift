@@ -76,7 +76,8 @@ extension CommandDescription {
             .appendingPathComponent("martlet-soak-\(UUID().uuidString)").path
     }
 
-    /// - Returns: nil where the process was asked to end meanwhile; then all is stopped.
+    /// - Returns: The report; nil if the process was asked to end meanwhile. Everything is stopped
+    ///   then.
     private static func untilAsked(_ soak: Soak) async throws -> SoakReport? {
         let signal = await TerminationSignal()
         let work = Task { try await soak.run() }

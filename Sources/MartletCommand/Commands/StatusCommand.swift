@@ -43,7 +43,7 @@ extension CommandDescription {
     }
 }
 
-/// How a device stands, in words or as JSON.
+/// The status of a device, in words or as JSON.
 enum StatusReport {
     /// The counts of values that did not go into the tables.
     private typealias Kept = (
@@ -121,7 +121,7 @@ enum StatusReport {
         return lines
     }
 
-    /// Returns a key as a line shows it: a text key may take 16 MiB.
+    /// Returns a shortened key for a line, because a text key may take 16 MiB.
     private static func short(_ id: RecordID) -> String {
         let text = id.description
         return text.utf8.count <= 128 ? text : text.prefix(64) + "…"
@@ -197,7 +197,7 @@ enum StatusReport {
         ])
     }
 
-    /// Milliseconds since 1970 as ISO 8601.
+    /// Returns milliseconds since 1970 as ISO 8601.
     static func time(_ milliseconds: Int64) -> String {
         Date(timeIntervalSince1970: Double(milliseconds) / 1_000)
             .formatted(.iso8601)

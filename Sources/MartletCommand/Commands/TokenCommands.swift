@@ -79,7 +79,7 @@ extension CommandDescription {
         return .done
     }
 
-    /// - Parameter makesFolder: Whether a data folder that is not there is made; else it is a mistake.
+    /// - Parameter makesFolder: True to create a missing data folder; false to refuse it.
     private static func store(
         _ arguments: ParsedArguments, makesFolder: Bool = true
     ) throws -> any TokenKeeper {

@@ -1,8 +1,8 @@
 import Foundation
 
-/// Where a command writes: results to standard output, everything else to standard error.
+/// The output of a command: results go to standard output, and everything else to standard error.
 struct Console: Sendable {
-    /// Whether standard error is a terminal, so that a line may be drawn over.
+    /// Whether standard error is a terminal, so that a line can be overwritten.
     let isInteractive: Bool
     private let out: @Sendable (String) -> Void
     private let err: @Sendable (String) -> Void
@@ -16,28 +16,28 @@ struct Console: Sendable {
         self.err = err
     }
 
-    /// The process's own.
+    /// The console of the process.
     static let standard = Console(
         isInteractive: isatty(FileHandle.standardError.fileDescriptor) == 1,
         out: { try? FileHandle.standardOutput.write(contentsOf: Data($0.utf8)) },
         err: { try? FileHandle.standardError.write(contentsOf: Data($0.utf8)) })
 
-    /// A line of the result.
+    /// Writes a line of the result.
     func print(_ line: String) {
         out(line + "\n")
     }
 
-    /// Text of the result as it is.
+    /// Writes text of the result without adding a line end.
     func write(_ text: String) {
         out(text)
     }
 
-    /// A line for the person at the terminal.
+    /// Writes a line for the person at the terminal.
     func note(_ line: String) {
         err(line + "\n")
     }
 
-    /// Text for the person at the terminal as it is.
+    /// Writes text for the person at the terminal without adding a line end.
     func draw(_ text: String) {
         err(text)
     }

@@ -1,4 +1,4 @@
-/// What the command tells the shell.
+/// The exit status of a command.
 enum ExitCode: Int32, CaseIterable {
     case done = 0
     case failed = 1

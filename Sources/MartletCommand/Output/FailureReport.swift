@@ -10,7 +10,7 @@ import MartletTransfer
 import PostgresKit
 import SQLiteKit
 
-/// What a failure says and what the shell is told.
+/// The message and the exit status for an error.
 struct FailureReport {
     let sentence: String
     let code: ExitCode
@@ -45,12 +45,13 @@ struct FailureReport {
         self.code = code
     }
 
-    /// A problem's text as a server words it, as a sentence that ends.
+    /// Returns the text of a server's problem as a complete sentence.
     private static func whole(_ text: String) -> String {
         text.last.map { ".!?:".contains($0) } ?? true ? text : text + "."
     }
 
-    /// Foundation's own words name neither the file nor the reason.
+    /// Returns a sentence for a Foundation error, because Foundation's own text names neither the
+    /// file nor the reason.
     private static func sentence(_ error: CocoaError) -> String {
         let path = error.filePath.map { "“\($0)”" } ?? "A file"
         return """

@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// A bar that moves on a terminal, and a line now and then elsewhere.
+/// A progress bar on a terminal; elsewhere, a line at intervals.
 final class ProgressBar: Sendable {
     private struct State {
         var drawn = Date.distantPast
@@ -17,8 +17,8 @@ final class ProgressBar: Sendable {
         self.console = console
     }
 
-    /// Shows how far things are; draws at most ten times a second, one line in five seconds where
-    /// there is no terminal.
+    /// Shows the progress. It draws at most ten times a second; without a terminal, it writes at
+    /// most one line in five seconds.
     func show(done: Int, of total: Int, detail: String = "") {
         let now = Date()
         state.withLock { state in
@@ -36,7 +36,7 @@ final class ProgressBar: Sendable {
         }
     }
 
-    /// Leaves the line, so that the next text stands below it.
+    /// Ends the line, so that the next text is below it.
     func finish() {
         state.withLock { state in
             if console.isInteractive, state.length > 0 { console.draw("\n") }

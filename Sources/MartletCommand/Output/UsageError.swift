@@ -1,7 +1,7 @@
-/// A command line that was not understood, in a sentence.
+/// The error for a wrong command line, with a sentence.
 struct UsageError: Error, Hashable, CustomStringConvertible {
     let message: String
-    /// The command it was meant for, for the hint at its help.
+    /// The command that was meant, for the hint at its help.
     var command: String?
 
     init(_ message: String, command: String? = nil) {
@@ -15,7 +15,7 @@ struct UsageError: Error, Hashable, CustomStringConvertible {
     }
 }
 
-/// A command that failed, in a sentence that names the next step.
+/// The error of a command, with a sentence that names the next step.
 struct CommandError: Error, Hashable, CustomStringConvertible {
     let message: String
     let code: ExitCode

@@ -1,29 +1,29 @@
-/// What became of every save: what a team is judged by in the end.
+/// The outcome of every save, by which a demo is judged at its end.
 public struct Account: Hashable, Sendable {
     public var types = 0
-    /// Records on the server at the end.
+    /// The number of records on the server at the end.
     public var records = 0
-    /// Change sets in the server's log: its revision.
+    /// The number of change sets in the server's log, which is its revision.
     public var changeSets = 0
-    /// Saves of the devices' people, this run's and earlier ones'.
+    /// The number of saves on the devices, in this run and in earlier ones.
     public var saves = 0
-    /// Change sets that were refused.
+    /// The number of refused change sets.
     public var conflicts = 0
-    /// Refused change sets that are still there for someone to decide.
+    /// The number of refused change sets that still wait for a decision.
     public var kept = 0
-    /// Saves that are neither in the log nor parked.
+    /// The number of saves that are neither in the log nor parked.
     public var lost = 0
-    /// Saves that are in the log more than once, or both there and parked.
+    /// The number of saves that are in the log more than once, or both in the log and parked.
     public var doubled = 0
-    /// Transactions of other programs, which wrote plain SQL meanwhile; they count in `lost` and
-    /// `doubled` as well.
+    /// The number of transactions of other programs, which wrote plain SQL meanwhile. Those that
+    /// are lost or doubled count in `lost` and `doubled` as well.
     public var otherTransactions = 0
-    /// Places where the log's revisions do not follow one another.
+    /// The number of places at which the log's revisions are not consecutive.
     public var gaps = 0
-    /// Devices whose tables equal the server's, and devices in all.
+    /// The number of devices whose tables equal the server's, and the number of all devices.
     public var equalReplicas = 0
     public var replicas = 0
-    /// What the checks found, in sentences; empty when all is well.
+    /// The findings of the checks, in sentences; empty if there is no fault.
     public var findings: [String] = []
 
     public init() {}

@@ -3,16 +3,16 @@ import MartletModel
 import MartletProtocol
 import MartletStore
 
-/// Reads the server's whole log over the wire and counts in how many entries each mark stands anew.
+/// Reads the server's whole log over the wire, and counts the entries in which each mark is new.
 ///
-/// An entry may repeat an attribute that it does not change, as those of other programs' writes do,
-/// which give whole rows: what stood there before is not counted again.
+/// An entry may repeat an attribute that it does not change, as entries of external writes do,
+/// which have whole rows. A mark that was in the attribute before is not counted again.
 struct LogAudit: Sendable {
-    /// Entries that carry a mark.
+    /// The number of entries with each mark.
     private(set) var entries: [String: Int] = [:]
     /// The log's last revision.
     private(set) var revision: Revision = 0
-    /// Places where a revision does not follow its predecessor.
+    /// The number of places at which a revision does not follow its predecessor.
     private(set) var gaps = 0
     /// The mark that an attribute of a record holds.
     private var held: [Place: String] = [:]
@@ -23,7 +23,7 @@ struct LogAudit: Sendable {
         let attribute: String
     }
 
-    /// - Throws: `DemoError` when the server does not answer as it should.
+    /// - Throws: `DemoError` if the server does not answer as it should.
     init(_ transport: any Transport) async throws {
         var more = true
         while more {

@@ -2,11 +2,11 @@ import Martlet
 import MartletDevice
 import MartletModel
 
-/// The marks the demo's saves carry: `mark-DEMO-DEVICE-NUMBER;`, alone or at the end of a text.
+/// The marks in the demo's saves: `mark-DEMO-DEVICE-NUMBER;`, alone or at the end of a text.
 enum Mark {
     static let start = "mark-"
 
-    /// The mark a value carries.
+    /// Returns the mark in a value; nil if there is none.
     static func find(_ value: SQLValue) -> String? {
         guard case .text(let text) = value, text.utf8.last == UInt8(ascii: ";"),
             let range = text.firstRange(of: start)
@@ -14,7 +14,7 @@ enum Mark {
         return String(text[range.lowerBound...])
     }
 
-    /// The marks of a parked set's own edits.
+    /// Returns the marks in a parked set's own edits.
     static func all(in set: ParkedSet) -> Set<String> {
         Set(set.changes.flatMap { $0.mine?.values.compactMap(find) ?? [] })
     }

@@ -8,7 +8,7 @@ struct ReplicaComparison {
     /// The server's SQLite file of the data set.
     let serverPath: String
 
-    /// What differs, in sentences; empty when the replica is equal.
+    /// Returns the differences in sentences; empty if the replica is equal.
     func differences(_ path: String) throws -> [String] {
         let connection = try Connection(path: path, mode: .readOnly)
         let attach = try connection.statement("ATTACH ? AS server")
@@ -36,7 +36,7 @@ struct ReplicaComparison {
 
     private func quoted(_ name: String) -> String { SQLName.quoted(name) }
 
-    /// The records of all types in the server's file.
+    /// Returns the number of records of all types in the server's file.
     func recordCount() throws -> Int {
         let connection = try Connection(path: serverPath, mode: .readOnly)
         return try schema.types.reduce(0) { sum, type in

@@ -2,17 +2,17 @@ import Martlet
 import MartletDevice
 import MartletModel
 
-/// Looks for every save in the server's log and among the parked ones, and compares the devices'
+/// Looks for every save in the server's log and among the parked sets, and compares the devices'
 /// files with the server's.
 struct TeamAudit {
     let team: DemoTeam
     let backEnd: any DemoBackEnd
     let token: String
-    /// Files of devices on which nobody worked; they are compared as well.
+    /// The files of devices without saves, which are compared as well.
     var watchers: [String] = []
     let progress: @Sendable (_ done: Int, _ total: Int, _ detail: String) -> Void
 
-    /// - Throws: `DemoError` and others when something could not be read.
+    /// - Throws: `DemoError` and other errors if something cannot be read.
     func run() async throws -> Account {
         var account = Account()
         progress(0, team.devices.count, "reading the log")
@@ -52,7 +52,7 @@ struct TeamAudit {
         }
     }
 
-    /// Finds each save of one device in the log or among the parked ones.
+    /// Finds each save of one device in the log or among the parked sets.
     private func find(
         _ device: DemoDevice, _ log: LogAudit, _ account: inout Account
     ) async throws {

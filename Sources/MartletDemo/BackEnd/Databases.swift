@@ -1,8 +1,8 @@
 import Foundation
 import Synchronization
 
-/// PostgreSQL and Redis, started for the demo by a program that obeys lines, such as
-/// `scripts/databases serve`.
+/// PostgreSQL and Redis, which a program starts for the demo. The program takes commands as lines,
+/// as `scripts/databases serve` does.
 final class Databases: Sendable {
     let postgresURL: String
     let redisURL: String
@@ -23,7 +23,7 @@ final class Databases: Sendable {
     }
 
     /// Starts them and waits until both answer.
-    /// - Throws: `DemoError` when they do not come up.
+    /// - Throws: `DemoError` if they do not start.
     static func start(_ program: String) async throws -> Databases {
         let process = Process()
         let input = Pipe()
@@ -48,22 +48,22 @@ final class Databases: Sendable {
             process: process, output: lines)
     }
 
-    /// The servers, wherever they are below the program that starts them.
+    /// The servers, which are processes below the program that starts them.
     var watched: [WatchedProcesses] {
         let root = process.withLock { $0.processIdentifier }
         return [
-            // Connections are processes; a connection opens files as it needs them.
+            // Each connection is a process, which opens files as it needs them.
             WatchedProcesses(name: "PostgreSQL", judged: [.threads]) {
                 ProcessFigures.descendants(of: root, named: "postgres")
             },
-            // What it holds in memory is bounded by its own settings.
+            // Its own settings limit its memory.
             WatchedProcesses(name: "Redis", judged: [.descriptors, .threads]) {
                 ProcessFigures.descendants(of: root, named: "redis-server")
             },
         ]
     }
 
-    /// Has something done, such as `redis kill`, and waits until it has been.
+    /// Sends a command, such as `redis kill`, and waits until it is done.
     func order(_ line: String) async throws {
         try input.write(contentsOf: Data((line + "\n").utf8))
         let answer = await output.next() ?? "gone"
@@ -79,7 +79,7 @@ final class Databases: Sendable {
     }
 }
 
-/// Lines of a pipe, in order, for one reader.
+/// The lines of a pipe, in order, for one reader.
 private final class LineSource: Sendable {
     private let lines: AsyncStream<String>
 

@@ -2,34 +2,34 @@ import Foundation
 import Martlet
 import MartletModel
 
-/// What the demo's devices talk to.
+/// The servers of the demo's devices.
 protocol DemoBackEnd: Sendable {
-    /// Where a device finds a server.
+    /// Returns the address of a device's server.
     func address(of device: Int) -> URL
     /// Whether all servers run.
     var isRunning: Bool { get }
-    /// Whether all that is to happen to it has happened.
+    /// Whether all planned failures have happened.
     var isCalm: Bool { get }
-    /// What happens to the back end while the devices work: other programs that write, failures.
-    /// Ends when `isOver` says so.
+    /// Runs the external writes and failures of the back end while the devices work. It ends when
+    /// `isOver` returns true.
     func disturb(until isOver: @escaping @Sendable () -> Bool) async throws
-    /// Waits until everything other programs wrote is in the log.
+    /// Waits until all external writes are in the log.
     func awaitLog() async throws
-    /// A SQLite file that holds what the server's tables hold.
+    /// Returns the path of a SQLite file with the content of the server's tables.
     /// - Parameter schema: The types, as the devices have them.
     func tables(_ schema: Schema) async throws -> String
     /// The marks that other programs wrote.
     var others: OtherMarks { get }
-    /// What happened to the back end meanwhile, in a sentence; nil where nothing did.
+    /// The failures of the back end in a sentence; nil if there was none.
     var story: String? { get }
-    /// The programs it consists of, to be watched from outside.
+    /// The processes of the back end, to be watched from outside.
     var watched: [WatchedProcesses] { get }
     func stop() async
 }
 
 extension DemoFolder {
-    /// Starts what the devices talk to, and ends it when `body` has ended, however it does.
-    /// - Throws: What `body` throws; `DemoError` where a server ended by itself meanwhile.
+    /// Starts the back end, and ends it after `body`, also if `body` throws.
+    /// - Throws: The error of `body`; `DemoError` if a server has ended unexpectedly meanwhile.
     func withBackEnd<Report: Sendable>(
         _ options: DemoOptions, _ body: (any DemoBackEnd) async throws -> Report
     ) async throws -> Report {
@@ -40,7 +40,7 @@ extension DemoFolder {
             return report
         } catch {
             let died = !backEnd.isRunning && !Task.isCancelled
-            // A task of its own: one that was cancelled does not wait for anything.
+            // A separate task is needed, because a cancelled task does not wait.
             await Task { await backEnd.stop() }.value
             if died { throw DemoError("A server ended in mid-demo; see the logs in \(path).") }
             throw error

@@ -3,7 +3,8 @@ import MartletModel
 import PostgresKit
 import Synchronization
 
-/// Two servers on one PostgreSQL database with Redis, and others who write plain SQL to it.
+/// Two servers on one PostgreSQL database with Redis, and programs that write plain SQL to the
+/// database.
 final class PostgresBackEnd: DemoBackEnd {
     private let databases: Databases
     private let servers: [ServerProcess]
@@ -93,7 +94,7 @@ final class PostgresBackEnd: DemoBackEnd {
                 [process]
             }
         }
-        // Those who are away are many of one server's devices at times, and few of the other's.
+        // At times, many devices of one server are disconnected and few of the other's.
         let all = WatchedProcesses(name: "servers", judged: [.descriptors]) { processes }
         return each + [all] + databases.watched
     }
@@ -106,7 +107,7 @@ final class PostgresBackEnd: DemoBackEnd {
         }
     }
 
-    /// Redis is killed twice, PostgreSQL restarted once.
+    /// Kills Redis twice, and restarts PostgreSQL once.
     private func fail() async throws {
         let steps: [(order: String, pause: Duration)] = [
             ("redis kill", .seconds(1)), ("redis start", .seconds(2)),

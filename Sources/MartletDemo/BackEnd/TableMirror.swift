@@ -3,8 +3,8 @@ import PostgresKit
 import SQLiteKit
 import SQLiteRecords
 
-/// Copies what stands in PostgreSQL's tables into a SQLite file, as a plain reader of the tables sees
-/// it, for the comparison with the devices' files.
+/// Copies PostgreSQL's tables, as a plain reader sees them, into a SQLite file for the comparison
+/// with the devices' files.
 struct TableMirror {
     private let source: PostgresConnection
     private let schema: Schema
@@ -14,7 +14,7 @@ struct TableMirror {
         self.schema = schema
     }
 
-    /// - Parameter script: The tables in SQLite's words.
+    /// - Parameter script: The declarations of the tables for SQLite.
     /// - Returns: `path`.
     func write(to path: String, script: String) throws -> String {
         try DatabaseFile.remove(path, vfs: nil)

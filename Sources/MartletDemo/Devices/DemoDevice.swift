@@ -4,16 +4,16 @@ import MartletModel
 import MartletStore
 import RandomKit
 
-/// One device of the demo: its own file, its own name, and somebody who works on it.
+/// One device of the demo: its file, its name, and a person's work on it.
 ///
-/// Every save carries a mark that no other save has, and the mark is noted in the same transaction
-/// in a table that stays on the device. So in the end each save can be looked for: in the server's
-/// log, exactly once, or among the parked ones.
+/// Every save has a mark that no other save has. The same transaction notes the mark in a table
+/// that stays on the device. At the end, each save must therefore be found exactly once in the
+/// server's log, or among the parked sets.
 struct DemoDevice: Sendable {
     let number: Int
     let client: MartletClient
     let plan: EditPlan
-    /// Sets this demo's marks apart from those in records that came from another demo.
+    /// A text that distinguishes this demo's marks from those of another demo.
     let tag: String
 
     static let marksScript = """
@@ -21,20 +21,20 @@ struct DemoDevice: Sendable {
             n INTEGER PRIMARY KEY, mark TEXT NOT NULL UNIQUE, type TEXT, id)
         """
 
-    /// What a mark begins with; it ends with a semicolon.
+    /// The start of a mark, which ends with a semicolon.
     var markPrefix: String { "mark-\(tag)-\(number)-" }
 
     func prepare() async throws {
         try await client.write { try $0.rows(Self.marksScript) }
     }
 
-    /// Keeps in step by itself from now on, over a connection that is kept open.
+    /// Begins to keep the device in step, over a connection that stays open.
     func listen() {
         client.setPullPolicy(.live(pollingEvery: .seconds(5)))
         client.start()
     }
 
-    /// The marks of all saves ever made on this device.
+    /// Returns the marks of all saves that were ever made on this device.
     func marks() async throws -> [String] {
         try await client.read { context in
             try context.rows("SELECT mark FROM martlet_demo_marks ORDER BY n").compactMap {
@@ -44,8 +44,8 @@ struct DemoDevice: Sendable {
         }
     }
 
-    /// Makes one save. A save that the file's own constraints refuse is none.
-    /// - Returns: Whether something was saved.
+    /// Makes one save. A save that the file's constraints refuse does not count.
+    /// - Returns: True if something was saved.
     func save(_ random: inout SplitMix64) async throws -> Bool {
         let seed = random.next()
         let plan = plan
@@ -64,8 +64,8 @@ struct DemoDevice: Sendable {
 
     private static let quickTries = 12
 
-    /// Exchanges until it works.
-    /// - Returns: How many tries failed.
+    /// Exchanges until an exchange succeeds.
+    /// - Returns: The number of failed attempts.
     func sync(tries: Int) async throws -> Int {
         var failed = 0
         while true {
@@ -75,7 +75,7 @@ struct DemoDevice: Sendable {
             } catch let error as SyncError where error.remedy == .wait {
                 failed += 1
                 guard failed < tries else { throw error }
-                // So many in a row are no accident of the network: a server is down for a while.
+                // After so many failures in a row, a server must be down for a while.
                 if failed > Self.quickTries { try await Task.sleep(for: .milliseconds(200)) }
             }
         }

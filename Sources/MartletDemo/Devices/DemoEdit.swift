@@ -4,7 +4,7 @@ import MartletStore
 import RandomKit
 import SQLiteRecords
 
-/// One save of somebody at work: a few records changed, made or deleted in one change set.
+/// One save of a person at work: a few records are changed, created or deleted in one change set.
 struct DemoEdit {
     struct NothingToDo: Error {}
 
@@ -12,7 +12,7 @@ struct DemoEdit {
     let plan: EditPlan
     var random: SplitMix64
 
-    /// Records everybody likes to edit, so that there are conflicts.
+    /// The number of records that all people often edit, so that there are conflicts.
     private static let popular: Int64 = 15
 
     init(context: WriteContext, plan: EditPlan, random: SplitMix64) {
@@ -21,7 +21,7 @@ struct DemoEdit {
         self.random = random
     }
 
-    /// Does something and notes its mark.
+    /// Makes an edit and notes its mark.
     mutating func run(prefix: String) throws -> Bool {
         let count = try context.rows("SELECT ifnull(max(n), 0) + 1 FROM martlet_demo_marks")
         guard case .integer(let number)? = count.first?.values.first else { throw NothingToDo() }
@@ -56,7 +56,7 @@ struct DemoEdit {
         throw NothingToDo()
     }
 
-    /// Makes a record; where `parent` is given, one that refers to it if there is such a type.
+    /// Creates a record. If `parent` is given and a type refers to it, the record refers to it.
     private mutating func make(
         _ mark: String, parent: (type: String, id: RecordID)?
     ) throws -> (String, RecordID)? {
@@ -76,7 +76,7 @@ struct DemoEdit {
         return try edit(mark, popular: false)
     }
 
-    /// Deletes a record made here earlier, and makes another in the same save.
+    /// Deletes a record that this device created, and creates another in the same save.
     private mutating func replace(_ mark: String) throws -> (String, RecordID)? {
         if let old = try earlier() {
             try context.delete(old.type, old.id)
@@ -89,7 +89,7 @@ struct DemoEdit {
 
     // MARK: - Drawing
 
-    /// A record made on this device that is still there.
+    /// Returns a record that this device created and that still exists; nil if there is none.
     private mutating func earlier() throws -> (type: String, id: RecordID)? {
         let rows = try context.rows(
             """
@@ -102,7 +102,7 @@ struct DemoEdit {
         return (type, id)
     }
 
-    /// An existing record of a type: the first one at or after a random key.
+    /// Returns an existing record of a type: the first one at or after a random key.
     private mutating func draw(_ type: String, _ key: String, popular: Bool) throws -> RecordID? {
         let table = quoted(type)
         let column = quoted(key)
@@ -110,7 +110,7 @@ struct DemoEdit {
         guard let smallest = ends.first?.values.first, let greatest = ends.first?.values.last,
             case .integer(let first) = smallest, case .integer(let last) = greatest
         else { return RecordID(ends.first?.values.first ?? .null) }
-        // Temporary ids lie below zero; everybody knows the records with the lowest permanent ones.
+        // Temporary ids are below zero. All devices know the records with the lowest permanent ids.
         let low = min(popular ? max(first, 1) : first, last)
         let high = popular ? min(last, low + Self.popular) : last
         let wanted = Int64.random(in: low...high, using: &random)

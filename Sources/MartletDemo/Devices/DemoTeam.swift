@@ -7,20 +7,20 @@ import MartletStore
 
 /// The devices of a demo.
 struct DemoTeam: Sendable {
-    /// A device's way to its server.
+    /// Returns a device's transport to its server.
     typealias Network = @Sendable (_ device: Int) throws -> any LiveTransport & SnapshotSource
 
     var devices: [DemoDevice]
     let schema: Schema
     let paths: [String]
-    /// Devices at work at the same time; more would only wait for the processors.
+    /// The number of devices that work at the same time. More would only wait for the processors.
     private static let together = 8
 
     private let folder: DemoFolder
     private let script: String
     private let network: Network
 
-    /// Opens the devices' files, and makes those that are missing, each with its own identity.
+    /// Opens the devices' files, and creates the missing ones, each with its own identity.
     static func open(
         count: Int, _ folder: DemoFolder, script: String, network: @escaping Network
     ) async throws -> DemoTeam {
@@ -49,15 +49,15 @@ struct DemoTeam: Sendable {
         return device
     }
 
-    /// Opens the file of a device again that was closed, as its app would when it is started.
+    /// Opens the file of a closed device again, as its app does at a start.
     func openAgain(_ number: Int) async throws -> DemoDevice {
         try await Self.open(number, folder, script, network)
     }
 
-    /// The file of a device that joins; nobody works on it, so each demo makes it anew.
+    /// The path of the file of a device that joins. It has no saves, so each demo creates it again.
     var joinerPath: String { folder.path + "/joiner.sqlite" }
 
-    /// Whether the server that a new device will ask has a snapshot; false where no answer comes.
+    /// Returns whether the server of a new device has a snapshot; false if it does not answer.
     func hasSnapshot() async -> Bool {
         do {
             return try await network(devices.count + 1).manifest() != nil
@@ -66,7 +66,7 @@ struct DemoTeam: Sendable {
         }
     }
 
-    /// A device that was not there before, begun with the server's snapshot over the same network.
+    /// Creates a new device, which begins with the server's snapshot over the same network.
     func join(tries: Int) async throws -> DemoDevice {
         for name in try FileManager.default.contentsOfDirectory(atPath: folder.path)
         where name.hasPrefix("joiner.sqlite") {
@@ -90,7 +90,8 @@ struct DemoTeam: Sendable {
         throw DemoError("A new device could not fetch the snapshot in \(tries) tries.")
     }
 
-    /// Runs `body` for every device, a few at a time, and tells after each how many are through.
+    /// Runs `body` for every device, a few at a time, and reports the number of completed devices
+    /// after each.
     func each(
         _ body: @escaping @Sendable (DemoDevice) async throws -> Void,
         progress: (_ done: Int) -> Void
@@ -111,7 +112,7 @@ struct DemoTeam: Sendable {
     }
 
     /// Waits until all devices that listen are connected.
-    /// - Throws: `DemoError` when one is not in time.
+    /// - Throws: `DemoError` if one is not in time.
     func connect(_ limit: Duration, progress: (_ done: Int) -> Void) async throws {
         for (index, device) in devices.enumerated() {
             progress(index)
@@ -121,8 +122,8 @@ struct DemoTeam: Sendable {
         }
     }
 
-    /// Everybody is online again, until everybody has everything.
-    /// - Throws: `DemoError` when that does not come about.
+    /// Lets all devices exchange until all have everything.
+    /// - Throws: `DemoError` if this does not happen in time.
     func drain(
         tries: Int, progress: (_ done: Int, _ total: Int, _ detail: String) -> Void
     ) async throws {

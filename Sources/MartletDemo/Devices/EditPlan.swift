@@ -1,19 +1,19 @@
 import MartletModel
 import MartletProtocol
 
-/// What a device can do to the records of a schema that it has never seen before.
+/// The possible edits of the records of an unknown schema.
 struct EditPlan: Sendable {
-    /// A type and the attribute that takes a mark: text, free of UNIQUE and references.
+    /// A type and the attribute for marks, which is a text without UNIQUE and references.
     struct Place: Hashable, Sendable {
         let type: String
         let key: String
         let attribute: String
     }
 
-    /// A type of which records can be made.
+    /// A type of which records can be created.
     struct Kind: Hashable, Sendable {
         let place: Place
-        /// What the attributes that must be given are filled with.
+        /// The values for the required attributes.
         let required: [Filling]
     }
 
@@ -37,7 +37,7 @@ struct EditPlan: Sendable {
 
     let places: [Place]
     let kinds: [Kind]
-    /// The keys of all types, for drawing references.
+    /// The keys of all types, from which references are drawn.
     let keys: [String: String]
 
     init(_ schema: Schema) {

@@ -1,8 +1,8 @@
-/// Waiting that ends.
+/// Waiting with a time limit.
 enum Patience {
-    /// Looks every now and then until `condition` holds.
-    /// - Throws: `DemoError` with the message where it does not within the time; what `condition`
-    ///   throws.
+    /// Checks at intervals until `condition` holds.
+    /// - Throws: `DemoError` with the message if it does not hold in time; the error of
+    ///   `condition`.
     static func wait(
         _ limit: Duration, _ message: String, _ condition: () async throws -> Bool
     ) async throws {

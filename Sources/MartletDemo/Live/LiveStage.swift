@@ -3,18 +3,18 @@ public import MartletModel
 internal import MartletProtocol
 internal import RandomKit
 
-/// Everybody is connected and watches while somebody works.
+/// The stage in which all devices are connected and watch while people work.
 struct LiveStage: Sendable {
     let options: DemoOptions
     let meter: LiveMeter
     let tell: @Sendable (_ done: Int, _ total: Int, _ detail: String) -> Void
 
-    /// Between two saves: a team at work, and time for all to show the one before.
+    /// The time between two saves, in which all devices can show the one before.
     private static let pace = Duration.milliseconds(200)
-    /// How long the last changes may take to reach everybody, before they count as late.
+    /// The time after which the last changes count as late.
     private static let patience = Duration.seconds(30)
 
-    /// - Returns: The device that joined meanwhile, and how it came to its data.
+    /// - Returns: The device that joined meanwhile, and the figures of its start.
     func run(_ team: DemoTeam) async throws -> (joiner: DemoDevice, JoinFigures) {
         let saves = max(40, 2 * team.devices.count)
         return try await withThrowingTaskGroup(of: Void.self) { group in
@@ -54,13 +54,13 @@ struct LiveStage: Sendable {
         }
     }
 
-    /// Somebody new: from the snapshot to the present, while the others work.
+    /// Lets a new device join while the others work, from the snapshot to the present state.
     private func join(_ team: DemoTeam) async throws -> (DemoDevice, JoinFigures) {
         var figures = JoinFigures()
         let revision = try await team.devices.first?.client.status().revision ?? 0
         figures.isSnapshotDue = revision >= 2 * Revision(options.snapshotEvery)
-        // Where the database was away while one was being made, the server tries again after a
-        // while. Without one the report says so.
+        // If the database was down while a snapshot was made, the server tries again after a while.
+        // If there is no snapshot, the report says so.
         let end = ContinuousClock.now + Self.patience * 2
         while figures.isSnapshotDue, ContinuousClock.now < end,
             await !team.hasSnapshot()
@@ -81,7 +81,8 @@ struct LiveStage: Sendable {
         return (joiner, figures)
     }
 
-    /// Waits until everybody shows the last change; what is late then is counted as such.
+    /// Waits until all devices show the last change. Changes that are still missing then count as
+    /// late.
     private func awaitLast(_ clients: [MartletClient]) async throws {
         let end = ContinuousClock.now + Self.patience
         for client in clients {
@@ -95,15 +96,15 @@ struct LiveStage: Sendable {
     }
 }
 
-/// How a device that joined came to its data.
+/// The figures of a device that joined.
 public struct JoinFigures: Hashable, Sendable {
-    /// The snapshot's revision; 0 where there was none.
+    /// The snapshot's revision; 0 if there was none.
     public var began: Revision = 0
-    /// Whether there must have been one: the data set was old enough.
+    /// Whether a snapshot was due, because the data set was old enough.
     public var isSnapshotDue = false
-    /// Until it had everything and was told of changes at once.
+    /// The time until it had everything and received changes at once.
     public var time = Duration.zero
-    /// The revision it had at the end of the stage.
+    /// The device's revision at the end of the stage.
     public var end: Revision = 0
 
     public init() {}

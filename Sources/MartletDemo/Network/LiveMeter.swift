@@ -2,17 +2,18 @@ import MartletModel
 import MartletProtocol
 import Synchronization
 
-/// Notes when a change set was sent and committed, and when each device showed it.
+/// Notes the times at which change sets were sent and committed, and at which each device showed
+/// them.
 ///
-/// A commit is known by the server's answer, before the demo's network may lose it. It is counted
-/// from the moment its request was sent: the commit itself came later, so the times are upper
-/// bounds.
+/// The meter learns of a commit from the server's answer, before the demo's network may lose it. It
+/// measures from the moment at which the request was sent. The commit itself was later, so the
+/// times are upper bounds.
 final class LiveMeter: Sendable {
     private struct State {
         var isOn = false
-        /// By revision: when the request was sent that was first answered with it, and by whom.
+        /// For each revision, the time and the author of the request whose answer first had it.
         var commits: [Revision: (sent: ContinuousClock.Instant, author: Int)] = [:]
-        /// By device: revisions as they were reached, ascending.
+        /// For each device, the revisions that it reached, in ascending order.
         var reached: [Int: [(revision: Revision, at: ContinuousClock.Instant)]] = [:]
     }
 
@@ -24,22 +25,22 @@ final class LiveMeter: Sendable {
         state.withLock { $0.isOn = isOn }
     }
 
-    /// The newest commit noted.
+    /// The newest revision that was noted.
     var newest: Revision { state.withLock { $0.commits.keys.max() ?? 0 } }
 
-    /// An answer came to a request of `author`'s sent at an instant.
+    /// Notes an answer to a request that `author` sent at an instant.
     func answered(_ body: [UInt8], sent: ContinuousClock.Instant, author: Int) {
         guard isOn, let answer = try? SyncCoder.decodeAnswer(body) else { return }
         state.withLock { state in
             for set in answer.changeSets where set.identifier != nil && set.conflict == false {
-                // An answer that is given again says nothing of when the change was made.
+                // A repeated answer does not show the time of the change.
                 guard let revision = set.revision, state.commits[revision] == nil else { continue }
                 state.commits[revision] = (sent, author)
             }
         }
     }
 
-    /// A device shows everything up to a revision.
+    /// Notes that a device shows everything up to a revision.
     func reached(_ revision: Revision, device: Int, at instant: ContinuousClock.Instant) {
         state.withLock { state in
             guard state.isOn else { return }
@@ -47,9 +48,10 @@ final class LiveMeter: Sendable {
         }
     }
 
-    /// The times from sending to showing, of each commit on each device but its author's.
+    /// Returns the times from sending to showing, of each commit on each device except its
+    /// author's.
     ///
-    /// A device that never showed a commit counts with the time until `end`.
+    /// For a device that never showed a commit, the time until `end` counts.
     func figures(devices: [Int], end: ContinuousClock.Instant) -> LiveFigures {
         state.withLock { state in
             var times: [Duration] = []
@@ -64,21 +66,22 @@ final class LiveMeter: Sendable {
     }
 }
 
-/// How fast changes were seen by those who listen.
+/// The time in which changes reach listening devices.
 public struct LiveFigures: Hashable, Sendable {
-    /// Changes, and how often one was seen by a device that had not made it.
+    /// The number of changes, and the number of times that another device showed one.
     public var changes = 0
     public var sights = 0
     public var median = Duration.zero
     public var percentile99 = Duration.zero
     public var worst = Duration.zero
-    /// The share that took a second at most, 0 to 1.
+    /// The share that took at most a second, from 0 to 1.
     public var withinSecond = 1.0
-    /// Live connections that the demo's network cut.
+    /// The number of live connections that the demo's network cut.
     public var cuts = 0
 
     /// The share within a second below which the demo fails. A cut connection is opened again after
-    /// up to half a second, and one in twenty openings fails; what is sent meanwhile is late.
+    /// up to half a second, and one in twenty attempts fails. Changes that are sent meanwhile are
+    /// late.
     public static let leastWithinSecond = 0.95
 
     public init() {}

@@ -4,8 +4,8 @@ import MartletModel
 import MartletProtocol
 import Synchronization
 
-/// A device's way to the server, that loses requests, answers after the server has processed them,
-/// and live connections.
+/// A device's transport to the server, which loses requests, answers to processed requests, and
+/// live connections.
 struct LossyTransport: LiveTransport, SnapshotSource {
     let base: any LiveTransport & SnapshotSource
     let faults: NetworkFaults
@@ -13,7 +13,7 @@ struct LossyTransport: LiveTransport, SnapshotSource {
     /// The device's number.
     let device: Int
 
-    /// Whether a live connection was cut: nothing more comes through.
+    /// Whether a live connection was cut, after which nothing more arrives.
     private final class State: Sendable {
         let isCut = Mutex(false)
     }
@@ -43,7 +43,8 @@ struct LossyTransport: LiveTransport, SnapshotSource {
         }
     }
 
-    /// The base's stream, until the network cuts it: before it is there, or in place of a batch.
+    /// Passes the base's stream on, until the network cuts it: before it begins, or in place of a
+    /// batch.
     func deltas(
         _ cursor: DeltaCursor, receive: @escaping @Sendable (LiveEvent) async -> Void
     ) async throws(TransportFailure) {
@@ -88,7 +89,7 @@ struct LossyTransport: LiveTransport, SnapshotSource {
         return try await base.manifest()
     }
 
-    /// The base's bytes, until the network cuts them.
+    /// Passes the base's bytes on, until the network cuts them.
     func open(
         _ part: SnapshotManifest.Part, from offset: Int64, tag: String?
     ) async throws(TransportFailure) -> SnapshotBytes {

@@ -1,7 +1,7 @@
 import RandomKit
 import Synchronization
 
-/// What the demo's network does to exchanges, from one seed, and what it has done.
+/// The faults of the demo's network, which one seed determines, and their counts.
 ///
 /// All devices share it: its lock protects the generator and the counts.
 final class NetworkFaults: Sendable {
@@ -9,7 +9,7 @@ final class NetworkFaults: Sendable {
         case carried
         /// The request never reaches the server.
         case requestLost
-        /// The server works, and its answer is lost.
+        /// The server processes the request, and its answer is lost.
         case answerLost
     }
 
@@ -17,9 +17,9 @@ final class NetworkFaults: Sendable {
         var exchanges = 0
         var requestsLost = 0
         var answersLost = 0
-        /// Exchanges that failed by themselves: the server was away.
+        /// The number of exchanges that failed because the server was down.
         var failures = 0
-        /// Live connections and downloads that were cut.
+        /// The number of live connections and downloads that were cut.
         var streamsCut = 0
     }
 
@@ -34,9 +34,10 @@ final class NetworkFaults: Sendable {
     private let cutStreams: Int
 
     /// - Parameters:
-    ///   - lostAnswers: Percent of the answers that are lost after the server worked.
-    ///   - lostRequests: Percent of the requests that never arrive.
-    ///   - cutStreams: Permille of the batches in whose place a live connection is cut.
+    ///   - lostAnswers: The percentage of answers that are lost after the server has processed the
+    ///     request.
+    ///   - lostRequests: The percentage of requests that never arrive.
+    ///   - cutStreams: The number of batches in a thousand in whose place a live connection is cut.
     init(seed: UInt64, lostAnswers: Int, lostRequests: Int, cutStreams: Int) {
         state = Mutex(State(random: SplitMix64(seed: seed)))
         self.lostAnswers = lostAnswers
@@ -46,7 +47,7 @@ final class NetworkFaults: Sendable {
 
     var counts: Counts { state.withLock(\.counts) }
 
-    /// Draws the fate of the next exchange.
+    /// Draws the outcome of the next exchange.
     func next() -> Fate {
         state.withLock { state in
             state.counts.exchanges += 1

@@ -1,4 +1,4 @@
-/// Why a demo could not be run, in a sentence.
+/// The error of a demo that could not be run, with a sentence.
 public struct DemoError: Error, Hashable, Sendable, CustomStringConvertible {
     public let message: String
 

@@ -1,21 +1,21 @@
 import Foundation
 
-/// The folder a demo's files lie in.
+/// The folder of a demo's files.
 struct DemoFolder {
     let path: String
     let schemaPath: String
     let token: String
-    /// Different for every folder.
+    /// A text that is different for every folder.
     var tag: String { String(token.prefix(6)) }
 
-    /// Whether devices of an earlier demo have left files here.
+    /// Whether the folder has files of an earlier demo's devices.
     var isUsed: Bool { FileManager.default.fileExists(atPath: device(1)) }
 
-    /// The file of a device, counted from 1.
+    /// Returns the path of a device's file. Devices are counted from 1.
     func device(_ number: Int) -> String { "\(path)/device-\(number).sqlite" }
 
-    /// Makes the folder, or takes up one that an earlier demo left.
-    /// - Throws: `DemoError` when it holds a demo of another schema, or something else.
+    /// Creates the folder, or continues with that of an earlier demo.
+    /// - Throws: `DemoError` if it has a demo of another schema, or other content.
     init(_ path: String, schema: String) throws {
         let files = FileManager.default
         try files.createDirectory(atPath: path, withIntermediateDirectories: true)
@@ -45,7 +45,7 @@ struct DemoFolder {
             || name.hasPrefix(".")
     }
 
-    /// The server's file of the data set.
+    /// Returns the path of the server's file of the data set.
     func serverFile() throws -> String {
         let folder = path + "/server"
         let names = try FileManager.default.subpathsOfDirectory(atPath: folder).sorted()
@@ -57,7 +57,7 @@ struct DemoFolder {
         return folder + "/" + name
     }
 
-    /// Asks a server to end that an interrupted demo left running on this folder.
+    /// Asks a server to end if an interrupted demo has left it running on this folder.
     func stopLeftServer() async {
         for name in ["server", "server-1", "server-2"] {
             let file = "\(path)/\(name).pid"
@@ -72,7 +72,7 @@ struct DemoFolder {
         }
     }
 
-    /// Whether a process is a server on this folder; always false where /proc does not tell.
+    /// Returns whether a process is a server on this folder; false if there is no /proc.
     private func isServer(_ identifier: Int32, _ name: String) -> Bool {
         guard
             let line = try? String(
@@ -82,7 +82,7 @@ struct DemoFolder {
         return words.contains("serve") && words.contains { $0 == path + "/" + name }
     }
 
-    /// The size of all files.
+    /// Returns the size of all files, in bytes.
     func byteCount() -> Int {
         let files = FileManager.default
         let names = (try? files.subpathsOfDirectory(atPath: path)) ?? []

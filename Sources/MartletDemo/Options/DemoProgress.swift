@@ -1,6 +1,6 @@
-/// Where a demo is.
+/// The progress of a demo.
 public struct DemoProgress: Hashable, Sendable {
-    /// What is being done, in the order in which it is.
+    /// The stages, in their order.
     public enum Stage: String, CaseIterable, Sendable {
         case load = "loading records"
         case seed = "filling devices"
@@ -13,6 +13,6 @@ public struct DemoProgress: Hashable, Sendable {
     public let stage: Stage
     public let done: Int
     public let total: Int
-    /// A few words on how it goes.
+    /// A few words on the state of the stage.
     public let detail: String
 }

@@ -27,7 +27,7 @@ private struct GeneratedCursor: ImportCursor {
     let label: String
     var line = 0
 
-    /// The seed and the size make the content, so their names stand for it.
+    /// A hash of the seed and the size, which determine the content.
     var fingerprint: UInt64 {
         label.utf8.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
     }

@@ -1,11 +1,11 @@
 public import MartletModel
 
-/// The records of one type: the first column is the key, references hold keys of tables before.
+/// The records of one type. The first column is the key. References have keys of earlier tables.
 public struct GeneratedTable: Hashable, Sendable {
     /// The entity type's name.
     public let type: String
-    /// Column names, `id` first.
+    /// The names of the columns, `id` first.
     public let columns: [String]
-    /// One value for each column.
+    /// The rows, with one value for each column.
     public let rows: [[Value]]
 }

@@ -1,13 +1,13 @@
 import RandomKit
 
-/// A generated youth-sports organisation: sixteen related types, about 110,000 records.
+/// A generated youth-sports organisation, with sixteen related types and about 110,000 records.
 ///
-/// The same seed and size give the same records. Tables come parents first and keys count from 1,
-/// so a reference always points at a record that stands before it.
+/// The same seed and size give the same records. Parents come before children and keys count from
+/// 1, so a reference always names an earlier record.
 public struct Organisation: Sendable {
     /// The tables as SQL DDL.
     public static let schema = OrganisationSchema.script
-    /// Parents first.
+    /// The tables, parents first.
     public let tables: [GeneratedTable]
 
     /// Generates the records.
@@ -17,6 +17,6 @@ public struct Organisation: Sendable {
         tables = generator.tables()
     }
 
-    /// All records.
+    /// The number of all records.
     public var recordCount: Int { tables.reduce(0) { $0 + $1.rows.count } }
 }

@@ -33,7 +33,7 @@ struct OrganisationGenerator {
         number(1...100) <= percent
     }
 
-    /// A key of a table of `count` records.
+    /// Returns a key of a table of `count` records.
     private mutating func reference(_ count: Int) -> Value {
         .integer(Int64(number(1...count)))
     }
@@ -42,7 +42,7 @@ struct OrganisationGenerator {
         chance(percent) ? .null : value
     }
 
-    /// A decimal with one digit after the point, so that its text is short.
+    /// Returns a decimal with one digit after the point, so that its text is short.
     private mutating func tenths(_ range: ClosedRange<Int>) -> Value {
         .real(Double(number(range)) / 10)
     }
@@ -74,7 +74,8 @@ struct OrganisationGenerator {
 
     // MARK: - Places and clubs
 
-    /// The first few regions are the country's parts; the others lie in one of them.
+    /// Makes the regions. The first few are the country's parts, and each other one lies in one of
+    /// them.
     private mutating func regions() -> GeneratedTable {
         let roots = min(4, size.regions)
         return table("regions", ["parent_id", "name", "code"], count: size.regions) { make, id in
@@ -204,7 +205,8 @@ struct OrganisationGenerator {
         }
     }
 
-    /// The items of a screen have neighbouring keys: screen *s* has items (s-1)·k+1 … s·k.
+    /// Makes the items of the screens. The items of a screen have consecutive keys: screen *s* has
+    /// items (s-1)·k+1 … s·k.
     private mutating func screenItems() -> GeneratedTable {
         table(
             "screen_items", ["screen_id", "name", "unit", "sort_order", "lowest", "highest"],

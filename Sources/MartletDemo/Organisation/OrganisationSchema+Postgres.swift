@@ -1,5 +1,5 @@
 extension OrganisationSchema {
-    /// The same tables in PostgreSQL's words; their keys are assigned by the database.
+    /// The declarations of the same tables for PostgreSQL. The database assigns their keys.
     static let postgres: String = {
         var script = OrganisationSchema.script
         for (from, to) in [

@@ -1,4 +1,4 @@
-/// How many records of each type the generated organisation has.
+/// The number of records of each type in the generated organisation.
 public struct OrganisationSize: Hashable, Sendable {
     public var regions = 24
     public var clubs = 80
@@ -12,16 +12,16 @@ public struct OrganisationSize: Hashable, Sendable {
     public var screens = 60
     public var screenItems = 600
     public var screenInstances = 4_200
-    /// Results each screening has: as many as its screen has items, so this many in the mean.
+    /// The mean number of results of a screening, which has one for each item of its screen.
     public var itemsPerScreen: Int { screens == 0 ? 0 : screenItems / screens }
     public var sessions = 3_000
     public var attendances = 30_000
     public var notes = 6_000
 
-    /// About 110,000 records: what the demo works on.
+    /// The size of the demo's data, about 110,000 records.
     public static let full = OrganisationSize()
 
-    /// The same shape with about a hundredth of the records, for tests.
+    /// A size for tests, with about a hundredth of the records.
     public static let small: OrganisationSize = {
         var size = OrganisationSize()
         size.regions = 4
@@ -42,7 +42,7 @@ public struct OrganisationSize: Hashable, Sendable {
         return size
     }()
 
-    /// All records.
+    /// The number of all records.
     public var total: Int {
         regions + clubs + venues + seasons + teams + players + teamPlayers + staff + teamStaff
             + screens + screenItems + screenInstances + screenInstances * itemsPerScreen + sessions

@@ -1,4 +1,4 @@
-/// Words the generated records are made of.
+/// The words of which the generated records are made.
 enum Vocabulary {
     static let firstNames = [
         "Aisha", "Alba", "Amara", "Anton", "Aoife", "Ayumi", "Beatriz", "Bram", "Callum", "Carmen",

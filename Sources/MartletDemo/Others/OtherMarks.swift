@@ -1,7 +1,8 @@
 /// The marks of transactions of other programs.
 struct OtherMarks: Hashable, Sendable {
-    /// Of transactions whose commit was confirmed: each must be in the log once.
+    /// The marks of confirmed transactions. Each must be in the log once.
     var confirmed: [String] = []
-    /// Of transactions whose end nobody knows, because the connection was lost: at most once.
+    /// The marks of transactions with an unknown outcome, because the connection was lost. Each may
+    /// be in the log at most once.
     var unknown: [String] = []
 }

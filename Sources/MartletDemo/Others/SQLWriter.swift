@@ -2,8 +2,8 @@ import PostgresKit
 import RandomKit
 import Synchronization
 
-/// A program that knows nothing of Martlet and writes plain SQL to the database: a web application
-/// that saves small transactions, or an analyst whose statements touch many rows.
+/// A program that does not know Martlet and writes plain SQL to the database: a web application
+/// with small transactions, or an analyst whose statements change many rows.
 final class SQLWriter: Sendable {
     private struct State {
         var marks = OtherMarks()
@@ -27,7 +27,7 @@ final class SQLWriter: Sendable {
     var marks: OtherMarks { state.withLock { $0.marks } }
     var rowsWritten: Int { state.withLock { $0.rows } }
 
-    /// Writes until told to stop. A lost connection is opened again, as any program would.
+    /// Writes until `isOver` returns true. It opens a lost connection again, as any program does.
     func run(until isOver: @Sendable () -> Bool) async throws {
         var number = 0
         var connection: PostgresConnection?
@@ -57,7 +57,7 @@ final class SQLWriter: Sendable {
         connection?.close()
     }
 
-    /// - Returns: Rows written.
+    /// - Returns: The number of rows written.
     private func write(
         _ mark: String, _ number: Int, on connection: PostgresConnection
     ) throws -> Int {

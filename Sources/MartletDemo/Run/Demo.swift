@@ -6,11 +6,11 @@ import MartletTransfer
 import RandomKit
 import Synchronization
 
-/// A team of devices, a real server in its own process, a network that loses answers, and at the
-/// end an account of every save.
+/// A demonstration with a team of devices, a real server in its own process, a network that loses
+/// answers, and an account of every save at the end.
 ///
-/// Everything lives in one folder. A demo that was stopped at any moment leaves files that the
-/// next one with the same folder goes on with, and accounts for as well.
+/// All files are in one folder. If a demo was stopped at any moment, the next one with the same
+/// folder continues with its files, and also accounts for its saves.
 public struct Demo: Sendable {
     private let options: DemoOptions
     private let progress: @Sendable (DemoProgress) -> Void
@@ -25,7 +25,7 @@ public struct Demo: Sendable {
 
     /// Runs the demo.
     /// - Returns: The report, good or bad.
-    /// - Throws: `DemoError` and others when it could not be run to its end.
+    /// - Throws: `DemoError` and other errors if it could not be run to its end.
     public func run() async throws -> DemoReport {
         let data = try DemoData(options)
         let folder = try DemoFolder(options.directory, schema: data.schema)
@@ -62,7 +62,7 @@ public struct Demo: Sendable {
             try await clock.measure {
                 try await backEnd.awaitLog()
                 try await team.drain(tries: options.tries) { tell(.drain, $0, $1, $2) }
-                // What was saved last went out only now.
+                // The last saves are sent only now.
                 _ = try await joiner.sync(tries: options.tries)
             })
         await joiner.client.close()
@@ -97,7 +97,7 @@ public struct Demo: Sendable {
         _ meter: LiveMeter, _ line: BadLine
     ) throws -> DemoTeam.Network {
         var bases: [URL: URLSessionTransport] = [:]
-        // One more than there are devices: somebody joins.
+        // There is one more than the number of devices, because one joins.
         for number in 1...options.devices + 1 {
             let address = backEnd.address(of: number)
             guard bases[address] == nil else { continue }
@@ -128,7 +128,7 @@ public struct Demo: Sendable {
         progress(DemoProgress(stage: stage, done: done, total: total, detail: detail))
     }
 
-    /// The first device takes the records in.
+    /// Returns the stage in which the first device imports the records.
     private func load(_ data: DemoData) -> Stage {
         { team in
             tell(.load, 0, 1)
@@ -136,7 +136,7 @@ public struct Demo: Sendable {
         }
     }
 
-    /// Every device gets its own full copy.
+    /// The stage in which every device gets its own full copy.
     private var fill: Stage {
         { team in
             let tries = options.tries
@@ -147,7 +147,8 @@ public struct Demo: Sendable {
         }
     }
 
-    /// In each round every device saves a few times, and most of them exchange.
+    /// Returns the stage of work. In each round every device saves a few times, and most of them
+    /// exchange.
     private func work(with backEnd: any DemoBackEnd) -> Stage {
         { team in
             let isOver = Mutex(false)
@@ -163,7 +164,8 @@ public struct Demo: Sendable {
         }
     }
 
-    /// As many rounds as were asked for, and more where the back end's failures take longer.
+    /// Returns the stage of the wanted rounds. There are more if the back end's failures take
+    /// longer.
     private func rounds(until isCalm: @escaping @Sendable () -> Bool) -> Stage {
         { team in
             let saves = Mutex(0)
@@ -184,7 +186,7 @@ public struct Demo: Sendable {
         }
     }
 
-    /// One round of one device, decided by the seed, the device and the round.
+    /// Runs one round of one device. The seed, the device and the round determine it.
     private static func work(
         _ device: DemoDevice, round: Int, _ options: DemoOptions
     ) async throws -> Int {

@@ -3,11 +3,11 @@ import Martlet
 import MartletModel
 import MartletTransfer
 
-/// What a demo loads: a schema and the records.
+/// The data of a demo: a schema and the records.
 struct DemoData {
     let schema: String
     let sources: [any ImportSource]
-    /// Sentences about a schema that had to be found out.
+    /// Sentences about a schema that was inferred.
     let notes: [String]
 
     init(_ options: DemoOptions) throws {
@@ -38,7 +38,7 @@ struct DemoData {
         }
     }
 
-    /// Has the first device take the records in, and exchange while it does.
+    /// Lets the first device import the records, and exchange meanwhile.
     func load(
         into team: DemoTeam, tries: Int,
         progress: @escaping @Sendable (_ done: Int, _ total: Int, _ type: String) -> Void

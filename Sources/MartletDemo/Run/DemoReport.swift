@@ -1,22 +1,22 @@
-/// How a demo ended.
+/// The result of a demo.
 public struct DemoReport: Hashable, Sendable {
     public var seed: UInt64 = 0
-    /// What became of every save.
+    /// The outcome of every save.
     public var account = Account()
-    /// Exchanges, and those that had to be repeated.
+    /// The number of exchanges, and of those that had to be repeated.
     public var exchanges = 0
     public var retries = 0
     public var lostAnswers = 0
     public var lostRequests = 0
-    /// What happened to the back end meanwhile, in a sentence.
+    /// The failures of the back end in a sentence; nil if there was none.
     public var story: String?
-    /// How fast changes were seen by devices that listen.
+    /// The time in which changes reached listening devices.
     public var live = LiveFigures()
-    /// How a device that joined in the middle came to its data.
+    /// The figures of a device that joined meanwhile.
     public var join = JoinFigures()
-    /// Bytes on disk.
+    /// The number of bytes on disk.
     public var diskBytes = 0
-    /// Seconds of each stage, in order.
+    /// The duration of each stage, in order.
     public var seconds: [Duration] = []
 
     /// Whether every check passed.

@@ -1,9 +1,9 @@
 import Foundation
 
-/// What the kernel tells of processes: of one, or of several together.
+/// The kernel's figures of one process, or the sums of several.
 struct ProcessFigures: Hashable, Sendable {
-    /// Resident memory in KiB that is the process's own: without what it maps of programs and files,
-    /// which the system gives and takes.
+    /// The process's own resident memory in KiB, without mapped programs and files, which the
+    /// system adds and removes.
     var memory = 0
     /// The sizes of its data files together, in KiB, where they are watched.
     var files = 0
@@ -12,12 +12,12 @@ struct ProcessFigures: Hashable, Sendable {
     /// Processor time used so far, in seconds.
     var processorSeconds = 0.0
 
-    /// Whether this system tells.
+    /// Whether this system reports the figures.
     static var areKnown: Bool { FileManager.default.fileExists(atPath: "/proc/self/status") }
 
     init() {}
 
-    /// - Returns: nil for a process that is not there.
+    /// - Returns: The figures; nil if there is no such process.
     init?(of process: Int32) {
         let place = "/proc/\(process)"
         guard let status = try? String(contentsOfFile: place + "/status", encoding: .utf8),
@@ -32,7 +32,7 @@ struct ProcessFigures: Hashable, Sendable {
         threads = number("Threads")
         let files = try? FileManager.default.contentsOfDirectory(atPath: place + "/fd")
         descriptors = files?.count ?? 0
-        // proc(5): utime and stime are fields 14 and 15; the first three are gone.
+        // In proc(5), utime and stime are fields 14 and 15. The first three are removed here.
         let ticks = times.count > 12 ? (Double(times[11]) ?? 0) + (Double(times[12]) ?? 0) : 0
         processorSeconds = ticks / Double(sysconf(Int32(_SC_CLK_TCK)))
     }
@@ -47,7 +47,7 @@ struct ProcessFigures: Hashable, Sendable {
         return sum
     }
 
-    /// The processes of a name that were started by a process, or by one that it started.
+    /// Returns the processes with a name that a process, or one of its descendants, has started.
     static func descendants(of root: Int32, named name: String) -> [Int32] {
         let all = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
         var children: [Int32: [(Int32, Substring)]] = [:]
@@ -68,7 +68,7 @@ struct ProcessFigures: Hashable, Sendable {
         return found
     }
 
-    /// A process's command, and the fields after it, beginning with its state.
+    /// Returns a process's command, and the fields after it, which begin with its state.
     private static func stat(_ process: Int32) -> (command: Substring, fields: [Substring])? {
         guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8),
             let start = text.firstIndex(of: "("), let end = text.lastIndex(of: ")")
@@ -78,10 +78,10 @@ struct ProcessFigures: Hashable, Sendable {
     }
 }
 
-/// Processes that are looked at together, while a soak runs.
+/// Processes that a soak watches together.
 struct WatchedProcesses: Sendable {
     let name: String
-    /// What must not grow.
+    /// The figures that must not grow.
     let judged: Set<SoakFigure>
     /// The folder of their data files, where it counts.
     let folder: String?
@@ -97,14 +97,14 @@ struct WatchedProcesses: Sendable {
         self.find = find
     }
 
-    /// What they use now, all together.
+    /// Returns the sums of the present figures.
     func look() -> ProcessFigures {
         var figures = find().compactMap { ProcessFigures(of: $0) }.reduce(ProcessFigures(), +)
         if let folder { figures.files = Self.size(of: folder) / 1_024 }
         return figures
     }
 
-    /// The bytes of a folder's databases, without those of the folders in it.
+    /// Returns the number of bytes of a folder's databases, without those in its subfolders.
     private static func size(of folder: String) -> Int {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
         return names.filter { $0.hasSuffix(".sqlite") }.reduce(0) { sum, name in

@@ -1,18 +1,19 @@
 import Foundation
 import Synchronization
 
-/// The real server, in a process of its own.
+/// The real server, in a separate process.
 final class ServerProcess: Sendable {
-    /// Where it listens.
+    /// The address at which it listens.
     let address: URL
     // Foundation's Process may be used from any thread, one at a time.
     private let process: Mutex<Process>
 
     /// Starts a server and waits until it listens.
     /// - Parameters:
-    ///   - arguments: Of `serve`, but for `--data`.
-    ///   - name: Of its folder, and of the files with its log and process number beside it.
-    /// - Throws: `DemoError` when it does not come up.
+    ///   - arguments: The arguments of `serve`, without `--data`.
+    ///   - name: The name of its folder, and of the files with its log and process number next to
+    ///     it.
+    /// - Throws: `DemoError` if it does not start.
     static func start(
         _ program: String, _ arguments: [String], folder: String, name: String
     ) async throws -> ServerProcess {
@@ -38,7 +39,7 @@ final class ServerProcess: Sendable {
     }
 
     /// Runs a command of the program to its end.
-    /// - Throws: `DemoError` with what it said when it fails.
+    /// - Throws: `DemoError` with its output if it fails.
     static func run(_ program: String, _ arguments: [String]) async throws {
         let process = Process()
         let output = Pipe()
@@ -57,7 +58,7 @@ final class ServerProcess: Sendable {
         }
     }
 
-    /// The address the server printed once it listened.
+    /// Returns the address that the server printed when it began to listen.
     private static func address(in logPath: String) -> URL? {
         guard let text = try? String(contentsOfFile: logPath, encoding: .utf8) else { return nil }
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
@@ -71,12 +72,12 @@ final class ServerProcess: Sendable {
         self.address = address
     }
 
-    /// The process's number.
+    /// The number of the process.
     var identifier: Int32 { process.withLock { $0.processIdentifier } }
 
     var isRunning: Bool { process.withLock { $0.isRunning } }
 
-    /// Asks the server to stop and waits until it has.
+    /// Asks the server to stop, and waits until it has stopped.
     func stop() async {
         let isAsked = process.withLock { process in
             guard process.isRunning else { return false }

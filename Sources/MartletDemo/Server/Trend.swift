@@ -1,14 +1,14 @@
-/// How a figure went while it was watched.
+/// The trend of a figure while it was watched.
 public struct Trend: Hashable, Sendable {
-    /// The median of the first tenth of the looks, and of the last.
+    /// The medians of the first tenth of the measurements and of the last.
     public let start: Double
     public let end: Double
     /// The change over the whole time, without peaks: the median slope of all pairs of measurements
     /// (Theil and Sen), times the time.
     public let growth: Double
 
-    /// - Parameter points: In the order of time; seconds and values.
-    /// - Returns: nil for less than two points.
+    /// - Parameter points: The times in seconds and the values, in the order of time.
+    /// - Returns: The trend; nil for less than two points.
     /// - Complexity: O(*n*² log *n*).
     init?(_ points: [(at: Double, value: Double)]) {
         guard let first = points.first, let last = points.last, last.at > first.at else {
@@ -27,26 +27,27 @@ public struct Trend: Hashable, Sendable {
         growth = slopes.sorted().percentile(50) * (last.at - first.at)
     }
 
-    /// The more of the two ways to see it: a slow growth, and a step that stays.
+    /// The larger of two rises: of a slow growth, and of a permanent step.
     public var rise: Double { max(growth, end - start) }
 }
 
-/// What is watched of a process.
+/// A figure of a process that a soak watches.
 public enum SoakFigure: String, CaseIterable, Sendable {
     case memory
     case descriptors
     case threads
-    /// The sizes of data files; told where they are watched, and judged by nothing.
+    /// The sizes of data files, which are reported if they are watched, and never judged.
     case files
 
     /// What must not grow.
     static let lasting: Set<SoakFigure> = [.memory, .descriptors, .threads]
 
-    /// How much it may rise over a run: a share, and at least so much (memory in KiB).
+    /// Returns the allowed rise over a run: a share of the start, and at least a fixed amount
+    /// (memory in KiB).
     ///
-    /// Caches and the allocator's free lists still fill a little after the warm-up; a thread more or
-    /// less is the system's own affair. What is lost with each of a run's thousands of saves, or
-    /// with each of its hundreds of connections and openings, comes to more.
+    /// Caches and the allocator's free lists still fill a little after the warm-up, and the system
+    /// may start or end a thread. A leak in each of a run's thousands of saves, or in each of its
+    /// hundreds of connections and openings, is larger.
     func allowance(_ start: Double) -> Double {
         switch self {
         case .memory, .files: max(4_096, start * 0.05)

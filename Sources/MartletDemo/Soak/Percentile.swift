@@ -1,5 +1,6 @@
 extension Array {
-    /// The element below which so many percent of an ascending array lie; not for an empty one.
+    /// Returns the element below which the given percentage of an ascending array lies. The array
+    /// must not be empty.
     func percentile(_ percent: Int) -> Element {
         self[Swift.min(count - 1, count * percent / 100)]
     }

@@ -2,15 +2,15 @@ import Foundation
 import Martlet
 import MartletModel
 
-/// The same work for a long time: a team of devices that save, exchange, listen, leave, come back and
-/// open their files anew, at one pace, while memory, descriptors and times are looked at.
+/// A long run of the same work. Devices save, exchange, listen, leave, return and reopen their
+/// files at a constant pace, while memory, descriptors and times are measured.
 public struct Soak: Sendable {
     private let options: SoakOptions
     private let progress: @Sendable (DemoProgress) -> Void
 
-    /// The processes are looked at so often at most, and at least every second.
+    /// The maximum number of measurements of the processes. They are at least a second apart.
     private static let mostLooks = 600
-    /// How long the devices may take to be connected.
+    /// The time in which all devices must be connected.
     private static let patience = Duration.seconds(60)
 
     /// - Parameter progress: Called often, from any thread.
@@ -21,9 +21,10 @@ public struct Soak: Sendable {
         self.progress = progress
     }
 
-    /// Runs the soak. Ends soon, with everything stopped, when its task is cancelled.
+    /// Runs the soak. If its task is cancelled, it stops everything and ends soon.
     /// - Returns: The report, good or bad.
-    /// - Throws: `DemoError` and others when it could not be run to its end; `CancellationError`.
+    /// - Throws: `DemoError` and other errors if it could not be run to its end;
+    ///   `CancellationError`.
     public func run() async throws -> SoakReport {
         guard ProcessFigures.areKnown else {
             throw DemoError("A soak reads /proc, which this system does not have.")
@@ -45,7 +46,8 @@ public struct Soak: Sendable {
         var team = try await DemoTeam.open(
             count: options.demo.devices, folder, script: data.schema
         ) { number in
-            // Each its own, as each app has: what it keeps open goes with it.
+            // Each device has its own transport, as each app does. The transport's open connections
+            // end with it.
             try URLSessionTransport(server: backEnd.address(of: number), token: token)
         }
         let meter = SoakMeter()
@@ -56,7 +58,7 @@ public struct Soak: Sendable {
         }
         do {
             try await fill(team, data)
-            // From here on a client that was closed is held by nobody, as in an app.
+            // From here on nothing refers to a closed client, as in an app.
             team.devices = []
             var report = try await work(crew, folder, backEnd, meter)
             team.devices = crew.map(\.device)
@@ -68,7 +70,7 @@ public struct Soak: Sendable {
             await team.close()
             return report
         } catch {
-            // A task of its own: one that was cancelled does not wait for anything.
+            // A separate task is needed, because a cancelled task does not wait.
             await Task { for member in crew { await member.device.client.close() } }.value
             throw error
         }
@@ -79,7 +81,7 @@ public struct Soak: Sendable {
         progress(DemoProgress(stage: stage, done: done, total: total, detail: detail))
     }
 
-    /// Everybody has everything, and listens.
+    /// Brings all data to all devices, and makes them listen.
     private func fill(_ team: DemoTeam, _ data: DemoData) async throws {
         let (tries, count) = (options.demo.tries, team.devices.count)
         tell(.load, 0, 1)
@@ -126,7 +128,7 @@ public struct Soak: Sendable {
         return report(zip(watched, looks).map { ($0, $1) }, meter, crew.count)
     }
 
-    /// Hands out each step when it is due.
+    /// Starts each step when it is due.
     private func pace(
         _ plan: SoakPlan, _ orders: [AsyncStream<SoakStep>.Continuation],
         _ start: ContinuousClock.Instant
@@ -140,13 +142,13 @@ public struct Soak: Sendable {
         }
     }
 
-    /// What processes used at a moment, in seconds from the start.
+    /// The figures of processes at a moment, in seconds from the start.
     private struct Look {
         let at: Double
         let figures: ProcessFigures
     }
 
-    /// - Returns: For each of those watched, what they used from the end of the warm-up on.
+    /// - Returns: For each watched group, its figures from the end of the warm-up on.
     private func watch(
         _ watched: [WatchedProcesses], _ start: ContinuousClock.Instant
     ) async throws -> [[Look]] {

@@ -2,8 +2,8 @@ import Martlet
 import RandomKit
 import Synchronization
 
-/// A device of a soak: does one step after another, each as soon as it is due and the one before is
-/// done.
+/// A device of a soak. It runs one step after another, each as soon as it is due and the one before
+/// has ended.
 final class SoakDevice: Sendable {
     private struct State {
         var device: DemoDevice
@@ -15,7 +15,8 @@ final class SoakDevice: Sendable {
     private let meter: SoakMeter
     private let tries: Int
 
-    /// - Parameter team: Opens files again; without devices, so that it keeps none that was closed.
+    /// - Parameter team: The team that opens files again. It has no devices, so that it keeps no
+    ///   closed one.
     init(_ device: DemoDevice, team: DemoTeam, meter: SoakMeter, tries: Int) {
         state = Mutex(State(device: device))
         self.team = team
@@ -23,24 +24,25 @@ final class SoakDevice: Sendable {
         self.tries = tries
     }
 
-    /// The device as it is now: another one after its file was opened again.
+    /// The present device. It is another one after its file was opened again.
     var device: DemoDevice { state.withLock(\.device) }
 
-    /// Does the steps.
-    /// - Parameter start: When the plan began.
-    /// - Parameter warmUp: How much of it does not count.
+    /// Runs the steps.
+    /// - Parameter start: The time at which the plan began.
+    /// - Parameter warmUp: The part of the plan that does not count.
     func run(
         _ steps: AsyncStream<SoakStep>, start: ContinuousClock.Instant, warmUp: Duration
     ) async throws {
         for await step in steps {
             guard try await carryOut(step) else { continue }
-            // From the moment it was due: a device that is behind shows in the figures.
+            // The time runs from the moment at which the step was due, so that the figures show a
+            // device that is behind.
             meter.note(
                 step.deed, at: step.at - warmUp, took: ContinuousClock.now - (start + step.at))
         }
     }
 
-    /// - Returns: Whether it counts: a save of a device that is away reaches nobody yet.
+    /// - Returns: True if the step counts. A save of a disconnected device does not count.
     private func carryOut(_ step: SoakStep) async throws -> Bool {
         let (device, isAway) = state.withLock { ($0.device, $0.isAway) }
         switch step.deed {

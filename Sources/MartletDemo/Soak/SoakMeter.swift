@@ -1,10 +1,10 @@
 import Synchronization
 
-/// The times that deeds of a soak took, from the moment they were due.
+/// The times that the deeds of a soak took, from the moment at which they were due.
 final class SoakMeter: Sendable {
     /// One deed that was measured.
     struct Time: Hashable, Sendable {
-        /// When it was due, from the end of the warm-up; negative before.
+        /// The time at which it was due, from the end of the warm-up; negative before that.
         let at: Duration
         let took: Duration
     }
@@ -20,14 +20,14 @@ final class SoakMeter: Sendable {
         state.withLock { $0.times[deed, default: []].append(Time(at: at, took: took)) }
     }
 
-    /// An exchange failed and was tried again.
+    /// Notes exchanges that failed and were tried again.
     func failed(_ times: Int) {
         state.withLock { $0.failures += times }
     }
 
     var failures: Int { state.withLock(\.failures) }
 
-    /// All deeds of a kind, those of the warm-up too.
+    /// Returns the times of all deeds of a kind, including those of the warm-up.
     func times(_ deed: SoakStep.Deed) -> [Time] {
         state.withLock { $0.times[deed] ?? [] }
     }
@@ -39,7 +39,8 @@ public struct SoakPart: Hashable, Sendable {
     public let median: Duration
     public let percentile99: Duration
 
-    /// Ten parts of the same length, in order; what was due before 0 or after the end is left out.
+    /// Returns ten parts of the same length, in order. Deeds that were due before 0 or after the
+    /// end are left out.
     static func tenths(_ times: [SoakMeter.Time], of length: Duration) -> [SoakPart] {
         var parts = Array(repeating: [Duration](), count: 10)
         for time in times where time.at >= .zero && time.at < length {

@@ -1,20 +1,20 @@
-/// What a soak is started with.
+/// The options of a soak.
 public struct SoakOptions: Sendable {
-    /// The devices, their data, and what they talk to. What concerns a bad network is not used.
+    /// The devices, their data and their servers. The options for a bad network are not used.
     public var demo: DemoOptions
-    /// How long it is measured, after the warm-up.
+    /// The measured time, after the warm-up.
     public var length = Duration.seconds(900)
-    /// Saves of all devices together, each second. It must be far from what the machine can do:
-    /// otherwise the times say how long the queue is. A tenth of the time has about a
-    /// thousand, of which the tenth longest is the 99th percentile.
+    /// The number of saves of all devices together in a second. It must be far below the machine's
+    /// capacity, or else the times show the length of the queue. A tenth of the default time has
+    /// about a thousand saves, of which the tenth longest is the 99th percentile.
     public var saves = 12.0
 
     public init(_ demo: DemoOptions) {
         self.demo = demo
     }
 
-    /// The same work before the time that counts. Each connection keeps the statements it has prepared
-    /// and pages it has read, up to a bound; until all devices have opened their files anew once, and
-    /// seen work on all types again, what they keep grows.
+    /// The duration of the same work before the measured time. Each connection keeps prepared
+    /// statements and read pages, up to a bound. This memory grows until all devices have reopened
+    /// their files once and have seen work on all types again.
     var warmUp: Duration { min(.seconds(300), length / 2) }
 }

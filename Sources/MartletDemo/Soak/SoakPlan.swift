@@ -1,13 +1,13 @@
 import RandomKit
 
-/// One thing that a device is to do, and when.
+/// A step of a device, with its time.
 struct SoakStep: Hashable, Sendable {
     enum Deed: Hashable, Sendable {
-        /// Saves, and where it is connected sees to it that the server has judged it.
+        /// Saves. A connected device also waits until the server has judged the save.
         case save
         /// Exchanges, with nothing to send.
         case sync
-        /// Stops exchanging and listening, and goes on saving.
+        /// Stops exchanging and listening, and continues to save.
         case leave
         /// Exchanges and listens again.
         case comeBack
@@ -15,37 +15,37 @@ struct SoakStep: Hashable, Sendable {
         case reopen
     }
 
-    /// From the start.
+    /// The time from the start.
     let at: Duration
-    /// Counted from 0.
+    /// The number of the device, counted from 0.
     let device: Int
     let deed: Deed
-    /// Decides what is saved.
+    /// The seed, which determines the save.
     let seed: UInt64
 }
 
-/// What all devices do and when: at one pace from the beginning to the end, decided by a seed.
+/// The steps of all devices, at a constant pace. A seed determines them.
 ///
-/// A tenth of the devices is away at any time, so that the number of connections stays the same; and
-/// none opens its file anew a second time before the others did. In the warm-up all that are connected save
-/// in the same moment, a few times: threads that were needed at once are kept, and what chance would bring
-/// together some time later would look like growth.
+/// A tenth of the devices is disconnected at any time, so that the number of connections stays the
+/// same. No device reopens its file a second time before all others have. In the warm-up, all
+/// connected devices save at the same moment a few times. Threads that were needed at once are
+/// kept; if such a coincidence came later, it would look like growth.
 struct SoakPlan: Sendable {
     let steps: [SoakStep]
 
-    /// Another device leaves, and the one that was away the longest comes back.
+    /// The interval at which another device leaves, and the one that was away the longest returns.
     private static let leaving = Duration.seconds(5)
-    /// A device closes its file and opens it again.
+    /// The interval at which a device closes its file and opens it again.
     private static let reopening = Duration.seconds(3)
-    /// For so many saves a device exchanges without any.
+    /// The number of saves for each exchange without a save.
     private static let savesForSync = 4.0
-    /// How many times all save at once.
+    /// The number of times that all devices save at once.
     private static let gatherings = 3
 
     /// - Parameters:
-    ///   - devices: At least 2.
-    ///   - warmUp: What of the length is not measured.
-    ///   - saves: Of all devices together, each second.
+    ///   - devices: The number of devices, at least 2.
+    ///   - warmUp: The part of the length that is not measured.
+    ///   - saves: The number of saves of all devices together in a second.
     init(seed: UInt64, devices: Int, warmUp: Duration, length: Duration, saves: Double) {
         var drawing = Drawing(seed: seed, devices: devices)
         let pace = Duration.seconds(1) / saves
@@ -56,8 +56,8 @@ struct SoakPlan: Sendable {
         var moments: [(at: Duration, deed: SoakStep.Deed)] = []
         for (deed, every, first) in due {
             var at = first
-            // A file that was opened again holds more than one that was begun: all have been by the end of the
-            // warm-up.
+            // A reopened file uses more memory than a new one. All files are reopened by the end of
+            // the warm-up.
             let early = deed == .reopen ? min(every, warmUp / (devices * 2)) : every
             while at < length {
                 moments.append((at, deed))
@@ -65,7 +65,7 @@ struct SoakPlan: Sendable {
             }
         }
         let gatherings = (1...Self.gatherings).map { warmUp * $0 / (Self.gatherings + 1) }
-        // Those of the same moment in the order above: a sort keeps it.
+        // The sort keeps the order above for steps of the same moment.
         moments.sort { $0.at < $1.at }
         for _ in 0..<drawing.awayAtOnce { drawing.leave(.zero) }
         var gathered = 0
@@ -82,10 +82,10 @@ struct SoakPlan: Sendable {
     private struct Drawing {
         var random: SplitMix64
         var steps: [SoakStep] = []
-        /// Those who are connected, and those who are away, the longest first.
+        /// The connected devices, and the disconnected ones, the longest first.
         var here: [Int]
         var away: [Int] = []
-        /// In which order they open their files anew: the next one first.
+        /// The order in which the devices reopen their files, the next one first.
         var closing: [Int]
         let awayAtOnce: Int
 
@@ -110,7 +110,7 @@ struct SoakPlan: Sendable {
             }
         }
 
-        /// Who is connected saves.
+        /// Makes all connected devices save.
         mutating func gather(_ at: Duration) {
             for device in here { add(.save, device, at) }
         }

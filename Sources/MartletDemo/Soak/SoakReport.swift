@@ -1,69 +1,72 @@
-/// How a soak ended.
+/// The result of a soak.
 public struct SoakReport: Sendable {
-    /// What processes used while they were watched.
+    /// The figures of watched processes.
     public struct Usage: Sendable {
         public let name: String
         public let trends: [SoakFigure: Trend]
-        /// What must not grow.
+        /// The figures that must not grow.
         public let judged: Set<SoakFigure>
-        /// The share of one processor they used, 0 to the number of processors.
+        /// The processor time that they used as a share of one processor, from 0 to the number of
+        /// processors.
         public let processors: Double
     }
 
     public var seed: UInt64 = 0
     public var devices = 0
-    /// How long was measured, after the warm-up.
+    /// The measured time, after the warm-up.
     public var length = Duration.zero
-    /// Saves of all devices together, each second.
+    /// The number of saves of all devices together in a second.
     public var pace = 0.0
-    /// From a save's being due until the server had judged it, in tenths of the time.
+    /// The times from a save's due time until the server had judged it, in tenths of the measured
+    /// time.
     public var saves: [SoakPart] = []
-    /// From an exchange's being due until it had ended, with nothing to send.
+    /// The times from the due time of an exchange with nothing to send until its end.
     public var syncs: [SoakPart] = []
-    /// The same for the whole of the time: also of those who came back, with all they had missed and
-    /// saved, and of closing a file and opening it again.
+    /// The same times over the whole of the soak: of devices that returned, with all that they had
+    /// missed and saved, and of closing a file and opening it again.
     public var comeBacks = SoakPart([])
     public var reopenings = SoakPart([])
-    /// Exchanges that failed and were tried again.
+    /// The number of exchanges that failed and were tried again.
     public var failures = 0
     public var usages: [Usage] = []
-    /// What became of every save.
+    /// The outcome of every save.
     public var account = Account()
 
     public init() {}
 
-    /// Whether no check failed.
+    /// Whether no check has failed.
     public var isGood: Bool { checks.allSatisfy { $0.verdict != .failed } }
 }
 
-/// One thing that a soak must hold.
+/// A check of a soak.
 public struct SoakCheck: Hashable, Sendable {
-    /// How a check ended.
+    /// The result of a check.
     public enum Verdict: String, Hashable, Sendable {
         case passed
         case failed
-        /// The soak was too short to tell.
+        /// The soak was too short to judge it.
         case untold = "not judged"
     }
 
     public let name: String
     public let verdict: Verdict
-    /// The figures it was judged by.
+    /// The figures by which it was judged.
     public let words: String
 }
 
 extension SoakReport {
-    /// What p99 of the last tenth may be, over that of the first.
+    /// The maximum ratio of the last tenth's p99 to that of the first.
     static let mostGrowth = 1.2
-    /// Fewer times in a tenth say nothing of one in a hundred.
+    /// The number of times that a tenth needs for a 99th percentile.
     static let leastTimes = 200
-    /// How long a figure must have been watched to be judged. In less time caches that fill look
-    /// like memory that is lost, and a connection that is just opened like one that is kept.
+    /// Returns the time for which a figure must be watched before it is judged. In less time,
+    /// caches that fill look like a leak, and a connection that was just opened looks like one that
+    /// is never closed.
     static func leastLength(_ figure: SoakFigure) -> Duration {
         figure == .memory ? .seconds(180) : .seconds(60)
     }
 
-    /// What is asked of a soak.
+    /// The checks of a soak.
     public var checks: [SoakCheck] {
         var checks = usages.flatMap { usage in
             SoakFigure.allCases.filter { usage.judged.contains($0) }.compactMap { figure in
@@ -82,9 +85,9 @@ extension SoakReport {
         return checks
     }
 
-    /// - Parameter files: By how much the data files grew, in KiB. Memory may grow by twice as much:
-    ///   SQLite keeps pages up to its bound, in the connection that has written them and in one that
-    ///   reads.
+    /// - Parameter files: The growth of the data files, in KiB. Memory may grow by twice as much,
+    ///   because SQLite keeps pages up to its bound, in the connection that has written them and in
+    ///   one that reads.
     static func check(
         _ name: String, _ figure: SoakFigure, _ trend: Trend, _ length: Duration,
         files: Double = 0
@@ -117,7 +120,7 @@ extension SoakReport {
 }
 
 extension SoakFigure {
-    /// A value with its unit.
+    /// Returns a value with its unit.
     public func text(_ value: Double) -> String {
         switch self {
         case .memory, .files: "\((value / 102.4).rounded() / 10) MiB"

@@ -2,6 +2,12 @@ public import MartletModel
 internal import MartletProtocol
 
 /// The outcome of one own change set.
+///
+/// ```swift
+/// for receipt in try await client.receipts(limit: 20) where receipt.outcome == .refused {
+///     print(receipt.identifier, receipt.message ?? "")
+/// }
+/// ```
 public struct Receipt: Hashable, Sendable {
     /// How a change set ended.
     public enum Outcome: String, Hashable, Sendable {

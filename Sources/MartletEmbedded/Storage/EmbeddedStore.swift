@@ -11,7 +11,7 @@ import SQLiteRecords
 ///
 /// ```swift
 /// let store = try EmbeddedStore(
-///     path: "/srv/martlet/club.sqlite", script: schemaScript, identity: randomHexadecimal,
+///     path: "/srv/martlet/club.sqlite", script: script, identity: identity,
 ///     now: Int64(Date.now.timeIntervalSince1970 * 1_000))
 /// let node = try DataSetNode(store: store)
 /// ```

@@ -3,6 +3,12 @@
 /// Negative integers are temporary ids: a device makes them, and the server answers with the
 /// permanent one. Zero is never an id. Texts are equal if their bytes are, as in databases; Swift's
 /// own comparison would treat differently composed accents as equal.
+///
+/// ```swift
+/// let player = try await client.write { try $0.insert("players", ["name": "Ann"]) }
+/// if player.isTemporary { try await client.sync() }
+/// let permanent = try await client.read { try $0.currentID("players", player) }
+/// ```
 public enum RecordID: Hashable, Sendable {
     case integer(Int64)
     case text(String)

@@ -5,6 +5,13 @@
 ///
 /// Texts are equal if their bytes are equal. So an edit that only composes an accent differently is
 /// an edit.
+///
+/// ```swift
+/// let born = Value.text("2014-05-31")
+/// let player = try await client.write {
+///     try $0.insert("players", ["name": "Ann", "birthday": born, "shirt": .null])
+/// }
+/// ```
 public enum Value: Hashable, Sendable {
     case null
     case boolean(Bool)

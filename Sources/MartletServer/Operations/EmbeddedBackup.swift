@@ -111,6 +111,7 @@ public struct EmbeddedBackup {
     /// or else to the owner of the folder.
     ///
     /// - Parameters:
+    ///   - backup: The path of the backup's file.
     ///   - replaces: True if an existing data set makes room. Its file then gets another name.
     ///   - acceptsOther: True if the backup may be one of a different data set than the existing
     ///     one.

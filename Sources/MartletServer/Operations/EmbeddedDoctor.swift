@@ -23,7 +23,9 @@ public struct EmbeddedDoctor {
 
     /// Prepares the check of a data folder.
     ///
-    /// - Parameter now: Milliseconds since 1970.
+    /// - Parameters:
+    ///   - directory: The path of the data folder.
+    ///   - now: The time, in milliseconds since 1970.
     public init(directory: String, now: Int64) {
         self.directory = directory
         self.now = now

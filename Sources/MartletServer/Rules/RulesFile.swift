@@ -20,7 +20,9 @@ public import MartletServerCore
 public enum RulesFile {
     /// Returns the rules of a file.
     ///
-    /// - Parameter schema: The types that a rule may name.
+    /// - Parameters:
+    ///   - bytes: The content of the file.
+    ///   - schema: The types that a rule may name.
     /// - Throws: `ServerFailure`, which names the place, if the bytes are not a rules file.
     public static func parse(_ bytes: [UInt8], schema: Schema) throws(ServerFailure) -> Rules {
         let file = try decode(bytes)

@@ -72,7 +72,12 @@ public final class TokenStore {
 
     /// Creates a token.
     ///
-    /// - Parameter now: Milliseconds since 1970.
+    /// - Parameters:
+    ///   - dataSet: The name of the data set that the token opens.
+    ///   - user: The name of the person, for the log and the rules; nil if the token names nobody.
+    ///   - roles: The roles by which the rules file grants rights.
+    ///   - device: The name that a person gives to the token's device.
+    ///   - now: The time, in milliseconds since 1970.
     /// - Returns: The token, which is shown only here and stored nowhere, and its record.
     /// - Throws: `ServerFailure` if the name cannot be a data set's, or a text is too long or has
     ///   control characters; `SQLiteError`.
@@ -111,7 +116,9 @@ public final class TokenStore {
 
     /// Revokes a token, from the next request on, in running servers too.
     ///
-    /// - Parameter now: Milliseconds since 1970.
+    /// - Parameters:
+    ///   - identifier: The identifier in the token's record.
+    ///   - now: The time, in milliseconds since 1970.
     /// - Returns: False if no good token has that identifier.
     /// - Throws: `SQLiteError`.
     public func revoke(_ identifier: String, now: Int64) throws -> Bool {

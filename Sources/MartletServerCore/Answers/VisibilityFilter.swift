@@ -1,10 +1,10 @@
 import MartletModel
 import MartletProtocol
 
-/// Limits the records of a data set to those that a principal may see. Every answer passes it:
-/// entries, blocks of entries, and the truth that goes with a refusal.
+/// Limits the records of a data set to those that a principal may see. It applies to every answer:
+/// entries, blocks of entries, and the current rows that accompany a refusal.
 ///
-/// This version shows everything to every principal. Scopes will be decided here and nowhere else.
+/// This version shows everything to every principal. Future limits belong here and nowhere else.
 public struct VisibilityFilter: Sendable {
     /// The filter that shows everything to every principal.
     public static let everything = VisibilityFilter()

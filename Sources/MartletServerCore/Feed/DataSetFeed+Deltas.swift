@@ -39,8 +39,8 @@ public struct DeltaRequest: Sendable {
     /// Returns whether the listener fetches a batch of `count` bytes with an exchange.
     func fetches(_ count: Int) -> Bool { takesEntriesOnly && count > mostEntryBytes }
 
-    /// Continues after a batch. After a part of a difference, more rows are wanted. The hash is
-    /// forgotten, because it belonged to the former version.
+    /// Moves the request behind a batch. After a part of a difference, it asks for rows again. It
+    /// drops the hash, which belonged to the former revision.
     public mutating func advance(past batch: DeltaBatchBytes) {
         if batch.isEmpty {
             wantsRows = wantsRows || UnfinishedLineage.isNamed(lineage)

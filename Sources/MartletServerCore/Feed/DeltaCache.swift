@@ -75,8 +75,9 @@ public struct DeltaBatchBytes: Sendable {
     public let isEmpty: Bool
     /// True if more can be had at once.
     public let more: Bool
-    /// True if the batch has rows in place of entries. Then only a batch without `more` leads to a
-    /// state of the data set, and the listener has to ask for rows again after one with `more`.
+    /// True if the batch has rows in place of entries. Only the last such batch, without `more`,
+    /// brings the listener to a state of the data set. After one with `more`, the listener must ask
+    /// for rows again.
     public let isDifference: Bool
     /// True if the batch tells the listener to fetch the changes with an exchange.
     public let isBehind: Bool

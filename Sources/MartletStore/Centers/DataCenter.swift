@@ -11,7 +11,9 @@
 ///     let database: any DatabaseAccess
 ///     private let players = Players()
 ///
-///     func sign(_ player: Player, for team: RecordID) async throws { … }
+///     func sign(_ player: Player) async throws {
+///         try await writing { try players.insert(player, in: $0) }
+///     }
 /// }
 /// ```
 public protocol DataCenter: Sendable {

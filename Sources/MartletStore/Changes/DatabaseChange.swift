@@ -1,4 +1,10 @@
 /// The changes of one commit, or of several combined.
+///
+/// ```swift
+/// for await change in client.changes where change.causes.contains(.remote) {
+///     print(change.tables.keys.sorted())
+/// }
+/// ```
 public struct DatabaseChange: Sendable {
     /// The reasons for which data changed.
     public struct Causes: OptionSet, Hashable, Sendable {

@@ -1,4 +1,10 @@
 /// An order of rows.
+///
+/// ```swift
+/// let tallest = try players.query()
+///     .ordered(by: players.height.descending.nullsLast, players.name.ascending)
+///     .fetch(in: context)
+/// ```
 public struct Ordering: Hashable, Sendable {
     /// The order as SQL.
     public let fragment: SQLFragment

@@ -6,7 +6,7 @@ import SystemKit
 /// from there in small saves. Other saves, reads and exchanges continue between two saves.
 ///
 /// ```swift
-/// let load = try await LargeWrite.open("season", in: folder, into: client)
+/// let load = try await LargeWrite.open("season", in: directory, into: client)
 /// if try await !load.isGathered {
 ///     for try await page in pages {
 ///         let keys = try await load.insert(page.clubs, into: Clubs())

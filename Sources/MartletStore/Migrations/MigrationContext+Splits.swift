@@ -10,7 +10,7 @@ extension MigrationContext {
     /// present parts. To let such a split grow, list the old parts and then the new ones.
     ///
     /// ```swift
-    /// Migration(3, "eight parts") { try $0.spread(results) }
+    /// Migration(3, "eight parts") { try $0.spread(people) }
     /// ```
     ///
     /// It makes new parts that have a declaration, and moves only records that are in the wrong

@@ -8,6 +8,14 @@ internal import SQLiteRecords
 /// Names are compared as SQLite compares them: the case of ASCII letters does not matter. Foreign
 /// keys are not enforced while a version runs: ON DELETE actions do not run. If data statements
 /// leave a record without its parent, the version fails.
+///
+/// ```swift
+/// Migration(3, "full names") { context in
+///     try context.addColumn("full_name TEXT", to: "players")
+///     try context.execute("UPDATE players SET full_name = name")
+///     try context.dropColumn("nickname", from: "players")
+/// }
+/// ```
 public final class MigrationContext {
     let session: Session
     let host: (any MigrationHost)?

@@ -12,7 +12,7 @@ public import Foundation
 ///     var columns: [any AnyColumn] { [name, shirt] }
 /// }
 ///
-/// try players.all(matching: #Predicate { $0.name.contains("x") }, in: context)
+/// let found = try players.all(matching: #Predicate { $0.name.contains("x") }, in: context)
 /// ```
 ///
 /// Supported are comparisons, `&&`, `||`, `!`, `?:`, `??`, `+`, `-`, `*`, `contains` and

@@ -8,7 +8,7 @@ internal import Synchronization
 /// let report = SlowQueryReport()
 /// var options = DatabaseOptions()
 /// options.trace = report.trace
-/// …
+/// // … the database runs with these options
 /// for entry in report.entries.prefix(5) { print(entry) }
 /// ```
 ///

@@ -1,6 +1,7 @@
 public import MartletModel
 
-/// Values of SQLite by name. A record gives its contents, and a row is read, in this form.
+/// SQLite's values by name: the form in which a record returns its contents, and in which rows are
+/// read.
 public typealias RecordValues = NamedList<SQLValue>
 
 extension RecordValues {

@@ -8,7 +8,7 @@ package import SystemKit
 /// ```swift
 /// let pictures = FileStore(folder: folder)
 /// try await pictures.write(png, as: "\(id).png")
-/// let png = try await pictures.data(of: "\(id).png")
+/// let picture = try await pictures.data(of: "\(id).png")
 /// ```
 ///
 /// A file is replaced as a whole. Every reader, in this process or another, sees the old one or the

@@ -11,6 +11,12 @@
 /// - Errors are `StoreError`, and hold no secret: `.value` if a name or secret is not allowed,
 ///   `.file` if the location is not safe or not usable, `.inputOutput` if this user has no
 ///   permission.
+///
+/// ```swift
+/// let secrets: any SecretStore = FileSecretStore(folder: folder)
+/// try await secrets.set(token, for: "server")
+/// let stored = try await secrets.text(for: "server")
+/// ```
 public protocol SecretStore: Sendable {
     /// Stores a secret under a name, and replaces the one before.
     func set(_ secret: [UInt8], for name: String) async throws

@@ -4,6 +4,12 @@ internal import SQLiteRecords
 ///
 /// Text that a person has typed is safe in every initializer but `init(query:)`. It is split into
 /// words, and none of its characters is an operator.
+///
+/// ```swift
+/// if let pattern = FullTextPattern(allOf: typed) {
+///     let named = try search.query(matching: pattern.in(players.name)).fetch(in: context)
+/// }
+/// ```
 public struct FullTextPattern: Hashable, Sendable {
     /// The pattern in FTS5's query language (https://sqlite.org/fts5.html#full_text_query_syntax).
     public let query: String

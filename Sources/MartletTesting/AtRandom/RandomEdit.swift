@@ -2,8 +2,8 @@ internal import MartletModel
 internal import MartletStore
 internal import SQLiteRecords
 
-/// One to three edits made up from the tables: of records as they stand, referring to others as they
-/// stand, with a mark in every text.
+/// One to three random edits of the tables. They use existing records and references to existing
+/// records, with a mark in every text.
 struct RandomEdit {
     var random: SeededRandom
     let mark: String
@@ -42,7 +42,7 @@ struct RandomEdit {
         try context.update(type.name, id, RecordValues(names: [attribute.name], values: [value]))
     }
 
-    /// - Returns: nil where the column needs a record that is not there.
+    /// - Returns: The value; nil if the column needs a record and there is none.
     private mutating func value(
         _ attribute: Attribute, of type: EntityType, _ context: WriteContext
     ) throws -> SQLValue? {

@@ -1,18 +1,20 @@
 internal import SQLiteRecords
 
-/// Tables that chance declares, with most of the declarations that docs/schema.md supports.
+/// Tables that are declared at random, with most of the declarations that docs/schema.md supports.
 package struct RandomSchema {
     package private(set) var tables: [RandomTable]
-    /// Two tables, or one, whose deletions come back by references, if there are such.
+    /// Two tables, or one, whose deletions return to the first by references; nil if there are
+    /// none.
     package private(set) var circle: Circle?
     /// Whether statements write NULL to columns that must have a value.
     package let hasRare: Bool
 
     package struct Circle: Sendable {
-        /// The places of the table in which a row may be pushed out, and of the one that goes with it.
+        /// The index of the table in which a row may be replaced, and of the table whose rows are
+        /// deleted with it.
         package let first: Int
         package let second: Int
-        /// The references, and the column by which rows are pushed out.
+        /// The references, and the column by whose values rows are replaced.
         package let back: String
         package let up: String
         package let unique: String
@@ -70,7 +72,7 @@ package struct RandomSchema {
     ]
 }
 
-/// A table, with what statements need to know of it.
+/// A table, with the properties that statements need.
 package struct RandomTable {
     package let name: String
     package let key: String
@@ -78,7 +80,7 @@ package struct RandomTable {
     /// Whether the table has a rowid that statements can name.
     package let hasRowID: Bool
     package private(set) var columns: [RandomColumn]
-    /// What the declaration lists: columns, the first of which is the key.
+    /// The columns and constraints of the declaration. The first column is the key.
     private var parts: [String]
     private let options: [String]
     private var indexes: [String]
@@ -124,7 +126,7 @@ package struct RandomTable {
 
     fileprivate mutating func addIndex(_ index: String) { indexes.append(index) }
 
-    /// Lets the declarations name columns without quotes, if the names can stand so.
+    /// Makes the declarations name columns without quotes, if the names allow it.
     fileprivate mutating func nameColumnsPlainly() {
         let plain = ["name", "n", "naïve", "its", "rank", "NEW", "_x"]
         func named(_ declaration: String) -> String {
@@ -161,7 +163,7 @@ package struct RandomTable {
 
     package var script: String { script(with: []) }
 
-    /// The declaration with further constraints.
+    /// Returns the declaration with further constraints.
     package func script(with constraints: [String]) -> String {
         let lines = (parts + constraints).joined(separator: ", ")
         let table = "CREATE TABLE \(quoted)(\(lines)) \(options.joined(separator: ", "));"
@@ -178,7 +180,7 @@ package struct RandomTable {
         "q\"\u{301}",
     ]
 
-    /// One name in two ways: no device can have both.
+    /// Two forms of one name. No device can have both.
     private static let composed = ["ö", "o\u{308}"]
 
     private static func declaration(
@@ -218,7 +220,7 @@ package struct RandomColumn {
     package let name: String
     package let kind: Kind
     package let isRequired: Bool
-    /// The place of the table whose keys it holds.
+    /// The index of the table whose keys it holds; nil if it is no reference.
     package let target: Int?
     let declaration: String
 
@@ -265,7 +267,7 @@ package struct RandomColumn {
         declaration = words.joined(separator: " ")
     }
 
-    /// A reference to a table, which may be declared later.
+    /// Creates a reference to a table, which may be declared later.
     fileprivate init(_ name: String, _ place: Int, _ table: RandomTable, _ action: String) {
         self.name = name
         kind = table.isText ? .text : .integer
@@ -302,8 +304,8 @@ extension RandomColumn.Kind {
         }
     }
 
-    /// A literal that the kind takes; some come again and again, so that they meet.
-    /// - Parameter odd: How many of a hundred are such as SQLite takes and no set can carry.
+    /// Returns a literal of the column's kind. Some literals are frequent, so that values collide.
+    /// - Parameter odd: The number of values in a hundred that SQLite accepts and no set can carry.
     package func literal(using random: inout SeededRandom, odd: Int = 3) -> String {
         if odd > 0, random.chance(odd) { return unsendable(using: &random) }
         return switch self {

@@ -1,6 +1,7 @@
-/// SQL that another program may run on tables that chance declared.
+/// SQL that another program may run on tables that were declared at random.
 package struct RandomStatements {
-    /// Whose file they write to: new rows of a device get keys of Martlet's, those of a server SQLite's.
+    /// The file that they write to. New rows on a device get Martlet's keys, and those on a server
+    /// SQLite's.
     package enum Place {
         case device, server
     }
@@ -11,14 +12,15 @@ package struct RandomStatements {
     private let sendable: Bool
     private let odd: Int
     private var random: SeededRandom
-    /// For what rare declarations alone have, so that the rest stays as it is.
+    /// The generator for statements on rare declarations only, so that the other draws do not
+    /// change.
     private var seldom: SeededRandom
     private var count = 0
 
     /// - Parameters:
     ///   - mark: Part of the text keys of new rows, so that those of several writers differ.
-    ///   - sendable: Whether a set can carry all values and keys.
-    ///   - odd: How many of a hundred values are such as no set can carry, if not all are sendable.
+    ///   - sendable: True if a set must be able to carry all values and keys.
+    ///   - odd: The number of values in a hundred that no set can carry, if not all are sendable.
     package init(
         _ schema: RandomSchema, seed: UInt64, mark: String = "", on place: Place = .device,
         sendable: Bool = false, odd: Int = 3
@@ -32,8 +34,8 @@ package struct RandomStatements {
         seldom = SeededRandom(seed: seed &* 0xd6e8_feb8_6659_fd93 &+ 5)
     }
 
-    /// A script of one transaction, with the settings of the connection that runs it.
-    /// - Parameter rotates: Whether records may hand values on to each other.
+    /// Returns a script of one transaction, with the settings of its connection.
+    /// - Parameter rotates: Whether records may pass values on to each other.
     package mutating func transaction(foreignKeys: Bool, rotates: Bool = false) -> String {
         var script = "PRAGMA foreign_keys = \(foreignKeys ? "ON" : "OFF");"
         script += " PRAGMA recursive_triggers = \(random.chance(50) ? "ON" : "OFF");\n"
@@ -49,7 +51,7 @@ package struct RandomStatements {
         return script + "BEGIN;\n\(body.joined(separator: "\n"))\nCOMMIT;"
     }
 
-    /// A statement that an app's save may hold: one that never takes the whole save back.
+    /// Returns a statement for an app's save, which never rolls the whole save back.
     package mutating func ofSave() -> String {
         while true {
             let statement = statement()
@@ -57,7 +59,8 @@ package struct RandomStatements {
         }
     }
 
-    /// Two or three records hand the values of a column on in a circle.
+    /// Returns a statement by which two or three records pass the values of a column on in a
+    /// circle.
     package mutating func rotation() -> String {
         let table = random.one(of: schema.tables)
         let (name, key) = (table.quoted, table.quotedKey)
@@ -77,7 +80,7 @@ package struct RandomStatements {
             """
     }
 
-    /// A new record, under the next temporary id.
+    /// Returns a statement that inserts a record under the next temporary id.
     package mutating func newRecord(_ table: RandomTable) -> String {
         let columns = table.columns.filter { $0.target == nil }
         let names = ([table.quotedKey] + columns.map(\.quoted)).joined(separator: ", ")
@@ -85,7 +88,7 @@ package struct RandomStatements {
         return "INSERT INTO \(table.quoted)(\(names)) VALUES (\(row.joined(separator: ", ")))"
     }
 
-    /// One statement that writes to one of the tables.
+    /// Returns one statement that writes to one of the tables.
     package mutating func statement() -> String {
         if let circle = schema.circle, seldom.chance(15) { return around(circle) }
         let table = random.one(of: schema.tables)
@@ -99,7 +102,7 @@ package struct RandomStatements {
         }
     }
 
-    /// Has a row refer to one that goes with another one, and pushes that one out by the first.
+    /// Makes a row refer to one that is deleted with another, and replaces the latter by the first.
     private mutating func around(_ circle: RandomSchema.Circle) -> String {
         func row(_ table: RandomTable) -> String {
             let place = Int.random(in: 0..<4, using: &seldom)
@@ -138,7 +141,7 @@ package struct RandomStatements {
         return "INSERT INTO \(table.quoted)\(values)\(conflict)"
     }
 
-    /// The columns and values of an insert.
+    /// Returns the columns and values of an insert.
     private mutating func values(_ table: RandomTable) -> String {
         let columns = table.columns.filter { $0.isRequired || random.chance(80) }
         let names = ([table.quotedKey] + columns.map(\.quoted)).joined(separator: ", ")
@@ -148,7 +151,7 @@ package struct RandomStatements {
                 let place = Int.random(in: 1..<5, using: &random)
                 return "(rowid, \(names)) VALUES (\(place), \(row))"
             }
-            // A key that is left out is chosen by SQLite, if the key is an integer.
+            // If an integer key is left out, SQLite chooses it.
             if !table.isText, random.chance(5) {
                 guard !columns.isEmpty else { return " DEFAULT VALUES" }
                 let values = columns.map { value($0) }.joined(separator: ", ")
@@ -196,7 +199,7 @@ package struct RandomStatements {
         ])
     }
 
-    /// A key for a new row: mostly one that is free.
+    /// Returns a key for a new row, mostly a free one.
     private mutating func key(_ table: RandomTable) -> String {
         if random.chance(20) {
             let key = existingKey(table)
@@ -204,7 +207,7 @@ package struct RandomStatements {
         }
         if table.isText {
             count += 1
-            // Some have a meaning, and come back.
+            // Some keys have a meaning and are used again.
             if random.chance(20) { return random.one(of: ["'p'", "'q'", "'r'"]) }
             return place == .server || random.chance(85)
                 ? "'k\(mark)\(count)'" : random.one(of: sendable ? Self.rareTexts : Self.oddTexts)
@@ -223,7 +226,7 @@ package struct RandomStatements {
     private static let oddTexts = [
         "'K1'", "''", "NULL", "'1'", "x'00'", "'a' || char(0)", "CAST(x'61ff' AS TEXT)",
     ]
-    /// The key of a record whose deletion waits.
+    /// The key of a record whose deletion is queued.
     private static let deletedKey =
         "(SELECT id FROM martlet_changes WHERE operation = 3 AND id > 0 LIMIT 1)"
     private static let oddKeys = [

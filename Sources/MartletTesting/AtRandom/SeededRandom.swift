@@ -1,6 +1,6 @@
 internal import RandomKit
 
-/// Evenly spread bits from a seed.
+/// A generator of evenly distributed random bits. The same seed gives the same bits.
 public struct SeededRandom: RandomNumberGenerator, Sendable {
     private var bits: SplitMix64
 
@@ -10,22 +10,22 @@ public struct SeededRandom: RandomNumberGenerator, Sendable {
 
     public mutating func next() -> UInt64 { bits.next() }
 
-    /// A number from 0 up to, not including, `bound`.
+    /// Returns a number from 0 up to, not including, `bound`.
     mutating func below(_ bound: Int) -> Int {
         bits.below(bound)
     }
 
-    /// True `percent` times in a hundred.
+    /// Returns true in `percent` of a hundred calls.
     package mutating func chance(_ percent: Int) -> Bool {
         below(100) < percent
     }
 
-    /// One of the elements, of which there is at least one.
+    /// Returns one of the elements. There must be at least one.
     package mutating func one<Element>(of elements: [Element]) -> Element {
         elements[below(elements.count)]
     }
 
-    /// One of the elements; nil where there is none.
+    /// Returns one of the elements; nil if there is none.
     mutating func pick<Element>(_ elements: [Element]) -> Element? {
         elements.isEmpty ? nil : elements[below(elements.count)]
     }

@@ -2,15 +2,15 @@ internal import MartletStore
 internal import SQLiteFaults
 internal import SQLiteKit
 
-/// A failure that a disk was told to show at some operation soon, and whether it came to that.
+/// A failure that a disk will have at an operation soon, and whether it has happened.
 struct ArmedFailure {
     let kind: FaultDisk.Failure
-    /// The disk's count of operations at which it comes.
+    /// The disk's count of operations at which the failure happens.
     let operation: Int
 }
 
 extension Simulator {
-    /// Lets a file operation fail some time soon, now and then.
+    /// Sometimes makes a file operation of the near future fail.
     func maybeBreak(_ disk: FaultDisk) {
         armed = nil
         let roll = random.below(1_000)
@@ -25,7 +25,7 @@ extension Simulator {
         }
     }
 
-    /// Takes back what was to fail, and counts what did.
+    /// Cancels the failure, and counts it if it has happened.
     func mend(_ disk: FaultDisk) {
         if let armed, disk.operationCount >= armed.operation {
             report.happened(armed.kind == .full ? .diskFull : .diskError)
@@ -34,7 +34,7 @@ extension Simulator {
         if !disk.isDown { disk.heal() }
     }
 
-    /// SQLite's code of an error that a failing disk can cause; nil for any other error.
+    /// Returns SQLite's code of an error that a failing disk can cause; nil for any other error.
     static func diskCode(of error: any Error) -> Int32? {
         if let error = error as? SQLiteError { return error.code }
         guard let error = error as? StoreError, error.constraint == nil else { return nil }

@@ -5,54 +5,55 @@ internal import MartletProtocol
 internal import SQLiteFaults
 internal import SQLiteKit
 
-/// A simulated device: a disk that outlives crashes, and the real device code on it while it is
-/// switched on.
+/// A simulated device: a disk that survives crashes, and the real device code on it while the
+/// device is on.
 final class DeviceMachine {
     let number: Int
     let disk: FaultDisk
-    /// Counts starts; what was under way for an earlier life is lost.
+    /// The number of starts. Messages for an earlier life are lost.
     private(set) var life = 0
     private(set) var node: DeviceNode?
-    /// Milliseconds the device's clock is off.
+    /// The error of the device's clock, in milliseconds.
     var skew: Int64 = 0
-    /// No message arrives before this moment.
+    /// The time before which no message arrives.
     var isolatedUntil: Int64 = 0
-    /// Up to which revision, and to what, the device's confirmed state was checked.
+    /// The revision up to which the device's confirmed state was checked, and that state.
     var model = Model()
-    /// Whether the device may have begun anew since it was last looked at, so that its revision
+    /// Whether the device may have dropped its tables since the last check, so that its revision
     /// may have gone back.
     var mayHaveBegunAnew = false
-    /// Whether it has begun anew and has not come to the end of an exchange since.
+    /// Whether it has dropped its tables and has not completed an exchange since.
     var isFetchingAnew = false
-    /// The revision of the first part of the snapshot the device began with, while others are to
-    /// come.
+    /// The revision of the first part of the snapshot that the device began with; nil if no other
+    /// part is to come.
     var seededAt: Revision?
-    /// When the newest of its requests arrives, and of the answers to them.
+    /// The times at which the newest of its requests and the newest of the answers arrive.
     var newestRequest: Int64 = 0
     var newestAnswer: Int64 = 0
-    /// Until when its line is taken by what was sent before, each way.
+    /// The times until which earlier bytes occupy its line, in each direction.
     var upBusyUntil: Int64 = 0
     var downBusyUntil: Int64 = 0
-    /// When bytes of the exchange under way moved last, as the device knows it.
+    /// The time at which bytes of the current exchange last moved, as the device knows it.
     var moved: (exchange: Int, time: Int64) = (0, 0)
-    /// Until when its network answers with a page of its own.
+    /// The time until which its network answers with its own page.
     var portalUntil: Int64 = 0
-    /// Whether it keeps a stream open.
+    /// Whether the device keeps a stream open.
     var isLive = false
-    /// When the newest message of its stream arrives: a connection keeps their order.
+    /// The time at which the newest message of its stream arrives, because a connection keeps their
+    /// order.
     var lastArrival: Int64 = 0
     /// The bytes of the last answer or batch, whose slices may still be applied.
     var received = 0
 
-    /// Milliseconds without a byte after which it gives an exchange up.
+    /// The milliseconds without a byte after which the device gives an exchange up.
     let patience: Int64 = 15_000
 
     private var app: SimulatedApp
-    /// The work that one event may cause.
+    /// The maximum work of one event.
     var allowance: WorkAllowance {
         app.random == nil ? .device : .deviceWithoutIndexes
     }
-    /// Whether it has the app's next version.
+    /// Whether the device has the app's next version.
     private(set) var isUpdated = false
 
     init(number: Int, seed: UInt64, name: String, app: SimulatedApp) {
@@ -62,14 +63,14 @@ final class DeviceMachine {
     }
 
     deinit {
-        // Connections must be closed while their disk is still there, or it is never freed.
+        // Connections must be closed while their disk exists, or the disk is never freed.
         node = nil
     }
 
     var isUp: Bool { node != nil }
 
     /// Switches the device on.
-    /// - Throws: When the disk fails during the start; the device stays off.
+    /// - Throws: An error if the disk fails during the start; the device stays off.
     func start(
         usesSnapshots: Bool, now: Int64, randomBits: @escaping () -> UInt64
     ) throws {
@@ -80,28 +81,29 @@ final class DeviceMachine {
         options.exchangeTimeout = patience
         options.sliceRecords = 7
         options.uploadBytes = 4_000
-        // Free pages are given back at once, page by page.
+        // Free pages are released at once, page by page.
         (options.freePages, options.pagesOfStep) = (0, 2)
         options.isLive = isLive
         options.usesSnapshots = usesSnapshots
         node = DeviceNode(store: store, options: options)
     }
 
-    /// Switches the device off, as it is meant to be, to start with the app's next version.
+    /// Switches the device off properly, so that it starts with the app's next version.
     func update(to next: SimulatedApp) {
         node = nil
         app = next
         isUpdated = true
     }
 
-    /// Another program runs a script on the file.
+    /// Runs a script of another program on the file.
     func runProgram(_ script: String) throws {
         let program = try Connection(path: "device.sqlite", mode: .readWrite, vfs: disk.vfsName)
         try program.execute(script)
     }
 
-    /// Throws the tables away, keeping what is to be sent. The device is off before and after.
-    /// - Throws: When the disk fails on the way; then either has or has not happened.
+    /// Drops the tables and keeps the sets that are still to be sent. The device is off before and
+    /// after.
+    /// - Throws: An error if the disk fails meanwhile. All of it or nothing has happened then.
     func beginAnew(now: Int64, randomBits: @escaping () -> UInt64) throws {
         node = nil
         mayHaveBegunAnew = true
@@ -111,13 +113,14 @@ final class DeviceMachine {
             making: { try app.makeTables(on: $0) })
     }
 
-    /// Returns whether it may lack some of what was saved on it, or show what that took the place of.
+    /// Returns whether it may lack saves that were made on it, or show rows that these had
+    /// replaced.
     func isOnPast() throws -> Bool {
         guard let store = node?.store, !isFetchingAnew else { return true }
         return try store.pendingSnapshot != nil || store.slicedUpTo != nil
     }
 
-    /// Switches the device off; what its disk had not synced is lost, in whole or in part.
+    /// Switches the device off. Changes that its disk had not synced are lost, in whole or in part.
     func stop(_ random: inout SeededRandom) {
         node = nil
         disk.crash()

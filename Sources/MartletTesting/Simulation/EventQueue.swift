@@ -1,4 +1,5 @@
-/// What is to happen, by virtual time; events of one time in the order in which they were put.
+/// The future events by virtual time. Events of the same time are in the order in which they were
+/// added.
 struct EventQueue<Event> {
     private struct Entry {
         let time: Int64
@@ -10,13 +11,13 @@ struct EventQueue<Event> {
         }
     }
 
-    /// A binary heap, the earliest first.
+    /// A binary heap with the earliest event first.
     private var heap: [Entry] = []
     private var order: UInt64 = 0
 
     var isEmpty: Bool { heap.isEmpty }
 
-    /// When the next event happens; nil where none is to come.
+    /// The time of the next event; nil if there is none.
     var nextTime: Int64? { heap.first?.time }
 
     mutating func put(_ event: Event, at time: Int64) {

@@ -1,4 +1,4 @@
-/// Something that goes wrong in a simulation, as it is counted.
+/// A kind of fault in a simulation, as reports count it.
 public enum FaultKind: String, Hashable, Sendable, CaseIterable, Codable {
     /// A request did not arrive.
     case lostRequest
@@ -10,42 +10,42 @@ public enum FaultKind: String, Hashable, Sendable, CaseIterable, Codable {
     case overtaking
     /// A message took seconds because of its bytes.
     case slowLine
-    /// A network answered with a page of its own for a while.
+    /// A network answered with its own page for a while.
     case portal
-    /// Something on the way answered in the server's place.
+    /// A proxy answered in place of the server.
     case strangeAnswer
-    /// A device was given the answer to another one, or to an earlier request.
+    /// A device received the answer to another device, or to an earlier request.
     case mixedAnswer
     /// A device was cut off from the network for a while.
     case partition
     /// A device was switched off, between two operations or in one of its disk.
     case deviceCrash
-    /// The server was.
+    /// The server was switched off.
     case serverCrash
     /// An operation of a disk failed.
     case diskError
-    /// A disk had no room.
+    /// A disk was full.
     case diskFull
     /// A device's clock jumped.
     case clockJump
-    /// A device threw its tables away and fetched everything anew.
+    /// A device dropped its tables and refetched everything.
     case newBeginning
-    /// A stream was cut with a batch under way.
+    /// A stream was cut while a batch was being sent.
     case streamCut
-    /// A batch of a stream was lost alone, came twice, or late.
+    /// A single batch of a stream was lost, or arrived twice or late.
     case strayBatch
-    /// A device was given a snapshot older than the server's state.
+    /// A device received a snapshot that is older than the server's state.
     case oldSnapshot
     /// A snapshot was lost or damaged on the way.
     case spoiltSnapshot
     /// The server emptied old entries of its log.
     case compaction
-    /// A machine got the app's next version, where the simulation has one.
+    /// A machine got the app's next version, if the simulation has one.
     case update
 }
 
 extension FaultPlan {
-    /// The kinds that can occur under this plan.
+    /// The kinds of faults that can occur with this plan.
     public var kinds: [FaultKind] {
         FaultKind.allCases.filter { isWanted($0) }
     }

@@ -1,71 +1,77 @@
-/// What goes wrong in a simulation, and how often: data that can be stored, sent and compared.
+/// The faults of a simulation, and how often they occur, as a value that can be stored, sent and
+/// compared.
 ///
-/// Each rate says of how many. `FaultPlan()` is everything at once, `none` a world without faults;
-/// take one of them and set what you want.
+/// The comment of each rate names its base. `FaultPlan()` has all faults at once, and `none` has no
+/// faults. Begin with one of them and set the rates that you want.
 public struct FaultPlan: Hashable, Sendable {
-    /// Of a hundred requests, how many never arrive.
+    /// The number of requests in a hundred that never arrive.
     public var lostRequests = 10
-    /// Of a hundred answers, how many are lost after the server did its work.
+    /// The number of answers in a hundred that are lost after the server has done its work.
     public var lostAnswers = 20
-    /// Of a hundred requests, how many arrive a second time, later.
+    /// The number of requests in a hundred that arrive a second time, later.
     public var doubledRequests = 10
-    /// Of a hundred answers, how many arrive a second time, later.
+    /// The number of answers in a hundred that arrive a second time, later.
     public var doubledAnswers = 5
-    /// Milliseconds a message takes at least.
+    /// The minimum time of a message, in milliseconds.
     public var shortestDelay = 0
-    /// Milliseconds a message takes at most; different times make messages overtake each other.
+    /// The maximum time of a message, in milliseconds. Different times make messages overtake each
+    /// other.
     public var longestDelay = 2_000
-    /// Bytes that a device's line carries in a second, each way; 0: as many as there are.
+    /// The bytes that a device's line carries in a second, in each direction; 0 for no limit.
     public var bytesPerSecond = 0
-    /// Of a thousand requests, before how many the network wants a login for a while: it answers
-    /// each with a page of its own.
+    /// The number of requests in a thousand before which the network demands a login for a while.
+    /// It then answers every request with its own page.
     public var portals = 3
-    /// Of a hundred answers, how many are taken by something on the way, which gives one of its own:
-    /// any status, a page, half of the answer.
+    /// The number of answers in a hundred that a proxy replaces by its own: any status, a page,
+    /// half of the answer.
     public var strangeAnswers = 4
-    /// Of a hundred answers, how many are another one: to another device, or to an earlier request.
+    /// The number of answers in a hundred that are replaced by another one: to another device, or
+    /// to an earlier request.
     public var mixedAnswers = 3
-    /// Of a thousand events of a machine, after how many it is switched off.
+    /// The number of events of a machine in a thousand after which it is switched off.
     public var crashes = 8
-    /// Of a thousand events of a machine, in how many its disk dies at some file operation.
+    /// The number of events of a machine in a thousand during which it crashes at some file
+    /// operation.
     public var diskCrashes = 12
-    /// Of a thousand events of a machine, in how many one file operation fails, or the disk is
-    /// full for a while.
+    /// The number of events of a machine in a thousand during which one file operation fails, or
+    /// the disk is full for a while.
     public var diskErrors = 8
-    /// Of a thousand events of a machine, before how many it loses its network for a while.
+    /// The number of events of a machine in a thousand before which it loses its network for a
+    /// while.
     public var partitions = 4
-    /// Milliseconds a device's clock may be off, either way.
+    /// The maximum error of a device's clock in either direction, in milliseconds.
     public var clockSkew = 40_000_000
-    /// Of a thousand events of a device, how many make its clock jump.
+    /// The number of events of a device in a thousand that make its clock jump.
     public var clockJumps = 3
-    /// Of a thousand events of a device, after how many it throws its tables away and fetches
-    /// everything anew.
+    /// The number of events of a device in a thousand after which it drops its tables and refetches
+    /// everything.
     public var newBeginnings = 4
-    /// Of a thousand batches of a stream, after how many the stream is cut, this and what is under
-    /// way lost.
+    /// The number of batches of a stream in a thousand with which the stream is cut. This batch and
+    /// those being sent are lost.
     public var streamCuts = 30
-    /// Of a thousand batches of a stream, how many are lost alone, and how many come twice or late,
-    /// which no sound network does.
+    /// The number of batches of a stream in a thousand that go astray: such a batch is lost alone,
+    /// or arrives late or twice, with equal odds. No correct network does this.
     public var strayBatches = 30
-    /// Of a thousand events of a device, after how many it is told to open or close its stream.
+    /// The number of events of a device in a thousand after which it is told to open or close its
+    /// stream.
     public var streamChanges = 12
-    /// Of a hundred devices that start, how many begin with a snapshot where they have no data.
+    /// The number of starting devices in a hundred that begin with a snapshot if they have no data.
     public var snapshots = 50
-    /// The share of requests for a snapshot that get an older one, in hundredths.
+    /// The number of requests for a snapshot in a hundred that get an older one.
     public var oldSnapshots = 50
-    /// Of a hundred snapshots asked for, how many are lost or come damaged.
+    /// The number of requested snapshots in a hundred that are lost or arrive damaged.
     public var spoiltSnapshots = 30
-    /// Of a hundred worlds, in how many the server's snapshots have several parts.
+    /// The number of worlds in a hundred in which the server's snapshots have several parts.
     public var lazySeeding = 60
-    /// Of a hundred parts asked for, before how many the server makes another snapshot.
+    /// The number of requested parts in a hundred before which the server makes another snapshot.
     public var newSnapshots = 40
-    /// Of a thousand batches the server works on, after how many it compacts its log.
+    /// The number of the server's batches in a thousand after which it compacts its log.
     public var compactions = 100
 
-    /// Everything at once, as Martlet itself is tried.
+    /// Creates the plan with all faults at once, with which Martlet itself is tested.
     public init() {}
 
-    /// A world without faults.
+    /// The plan without faults.
     public static var none: FaultPlan {
         var faults = FaultPlan()
         faults.lostRequests = 0
@@ -95,8 +101,8 @@ public struct FaultPlan: Hashable, Sendable {
         return faults
     }
 
-    /// A radio network in a gymnasium: messages are lost, doubled and late, devices are out of
-    /// reach for a while, streams are cut. Machines, disks and clocks are sound.
+    /// The plan of a radio network in a gymnasium: messages are lost, doubled and late, devices are
+    /// out of reach for a while, and streams are cut. Machines, disks and clocks work correctly.
     public static var poorWiFi: FaultPlan {
         let everything = FaultPlan()
         var faults = FaultPlan.none
@@ -111,7 +117,8 @@ public struct FaultPlan: Hashable, Sendable {
         return faults
     }
 
-    /// A clinic's line of 23 kbit/s: every byte takes its time, and every answer a second and more.
+    /// The plan of a clinic's line of 23 kbit/s: every byte takes time, and every answer takes a
+    /// second or more.
     public static var clinic: FaultPlan {
         var faults = FaultPlan.none
         faults.bytesPerSecond = 2_900
@@ -124,8 +131,8 @@ public struct FaultPlan: Hashable, Sendable {
         return faults
     }
 
-    /// A hotel's network, which wants a login now and then, and whose proxy answers by itself, repeats
-    /// and mixes answers up.
+    /// The plan of a hotel's network, which sometimes demands a login. Its proxy makes its own
+    /// answers, repeats answers and mixes them up.
     public static var hotel: FaultPlan {
         var faults = FaultPlan.none
         faults.longestDelay = 400
@@ -138,7 +145,8 @@ public struct FaultPlan: Hashable, Sendable {
         return faults
     }
 
-    /// A train between tunnels: round trips of up to ten seconds, then none at all.
+    /// The plan of a train between tunnels: round trips take up to ten seconds, and then there is
+    /// no network.
     public static var train: FaultPlan {
         var faults = FaultPlan.poorWiFi
         faults.shortestDelay = 50
@@ -152,7 +160,7 @@ public struct FaultPlan: Hashable, Sendable {
 // MARK: - As data
 
 extension FaultPlan: Codable {
-    /// All rates by their names, in the order in which they are given up while a failure is shrunk.
+    /// All rates by their names, in the order in which shrinking a failure removes them.
     static let rates: [(name: String, path: any WritableKeyPath<FaultPlan, Int> & Sendable)] = [
         ("lostRequests", \.lostRequests), ("lostAnswers", \.lostAnswers),
         ("doubledRequests", \.doubledRequests), ("doubledAnswers", \.doubledAnswers),
@@ -177,7 +185,7 @@ extension FaultPlan: Codable {
         init?(intValue: Int) { nil }
     }
 
-    /// Reads the rates that are named; all others are those of `none`.
+    /// Reads the rates that are present. The others are those of `none`.
     /// - Throws: `DecodingError` for a name that no rate has.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: Name.self)

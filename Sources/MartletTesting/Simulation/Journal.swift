@@ -4,15 +4,15 @@ internal import MartletModel
 internal import MartletProtocol
 internal import MartletStore
 
-/// What happened in a simulation, in words and in order, for a person to read.
+/// The events of a simulation in words and in order, for a person to read.
 struct Journal {
-    /// Whom a line is about.
+    /// The machine that a line is about.
     enum Place {
         case server
         case device(Int)
     }
 
-    /// Milliseconds since 1970 at which the simulation began.
+    /// The start of the simulation, in milliseconds since 1970.
     let start: Int64
     private(set) var lines: [String] = []
 
@@ -34,12 +34,12 @@ struct Journal {
         lines.append("\(margin)\(clock)  \(who)  \(text)")
     }
 
-    /// An identifier, short enough to read and long enough to find again.
+    /// Returns a shortened identifier, which is short enough to read and long enough to find again.
     static func short(_ identifier: String) -> String {
         String(identifier.prefix(6))
     }
 
-    /// A change set as the server has it.
+    /// Returns the text of a change set as the server has it.
     static func text(_ set: ChangeSet) -> String {
         var parts: [String] = []
         for changes in set.types {
@@ -56,7 +56,7 @@ struct Journal {
         return parts.joined(separator: ", ")
     }
 
-    /// A change set as its device has it.
+    /// Returns the text of a change set as its device has it.
     static func text(_ changes: [DeviceStore.QueuedChange]) -> String {
         changes.map { change in
             let word =
@@ -75,7 +75,7 @@ struct Journal {
         return " (\(members.joined(separator: ", ")))"
     }
 
-    /// A value: texts in quotation marks, line ends shown as ⏎.
+    /// Returns the text of a value. Texts are in quotation marks, and line ends are shown as ⏎.
     static func text(_ value: Value) -> String {
         switch value {
         case .null: "null"
@@ -103,14 +103,14 @@ struct Journal {
 }
 
 extension Simulator {
-    /// Notes an event: in the trace's hash, and in words where somebody wants to read them.
-    /// - Parameter place: Whom it is about; nil: the device of that number.
+    /// Notes an event in the trace's hash, and in words if the journal is kept.
+    /// - Parameter place: The machine of the event; nil for the device of that number.
     func note(_ word: String, _ number: Int, at place: Journal.Place? = nil) {
         report.add(word, number)
         tell(place ?? .device(number)) { word }
     }
 
-    /// Says something to whoever reads; the trace's hash does not hear of it.
+    /// Adds a line to the journal. The trace's hash does not include it.
     func tell(_ place: Journal.Place, _ text: () -> String) {
         guard journal != nil else { return }
         journal?.add(text(), at: place, now: now)

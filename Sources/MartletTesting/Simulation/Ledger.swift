@@ -1,25 +1,25 @@
 internal import MartletModel
 internal import MartletProtocol
 
-/// What the simulation knows independently of the code under test: every committed save, and what
-/// its device had seen of each record it touched.
+/// The knowledge of the simulation that is independent of the code under test: every committed
+/// save, and the revision of each touched record that its device had seen.
 struct Ledger {
     struct Save {
         let device: Int
         let identifier: String
         let token: String
-        /// The confirmed revision of each record the save touched, as the device knew it then;
-        /// records it made itself are left out.
+        /// The confirmed revision of each record that the save touched, as the device knew it then.
+        /// Records that the save created are left out.
         let seen: [Record: Revision]
-        /// The device's revision then: what it knew of every other record.
+        /// The device's revision at that time, up to which it knew every other record.
         let seenAll: Revision
-        /// Whether the device may have lacked what it had saved before.
+        /// Whether the device may have lacked its own earlier saves.
         var isOnPast = false
-        /// Whether a save of before was in the queue and not in the tables.
+        /// Whether an earlier save was in the queue and not in the tables.
         var isBesideUnapplied = false
-        /// The revision the server gave it, once it is in the log.
+        /// The revision that the server gave it; nil if it is not in the log.
         var revision: Revision?
-        /// A person dropped it, or sent it again as another set, after it was refused.
+        /// Whether a person dropped the refused save, or sent it again as another set.
         var isDecided = false
     }
 
@@ -29,11 +29,11 @@ struct Ledger {
     }
 
     private(set) var saves: [String: Save] = [:]
-    /// Order of saves, so that reports are the same for the same seed.
+    /// The saves in their order, so that reports are the same for the same seed.
     private(set) var order: [String] = []
-    /// What saves that were refused touch, by device.
+    /// The records that refused saves touch, by device.
     private(set) var refused: [Int: Set<Record>] = [:]
-    /// Who changed a record, by revision, as the server's log tells.
+    /// The authors of each record's changes, by revision, as the server's log names them.
     private var history: [Record: [(revision: Revision, author: String)]] = [:]
 
     mutating func add(_ save: Save) {
@@ -45,13 +45,13 @@ struct Ledger {
         saves[identifier]?.isDecided = true
     }
 
-    /// Books that a device's save was refused, with the records that it touches.
+    /// Notes that a device's save was refused, with the records that it touches.
     mutating func refuse(_ records: [Record], on device: Int) {
         refused[device, default: []].formUnion(records)
     }
 
-    /// Books one entry of the server's log.
-    /// - Returns: What is wrong with it; nil when nothing is.
+    /// Notes one entry of the server's log.
+    /// - Returns: A sentence about the fault of the entry; nil if there is none.
     mutating func book(
         _ entry: ChangeSet, identifier: String, revision: Revision, author: String
     ) -> String? {
@@ -64,7 +64,7 @@ struct Ledger {
         for changes in entry.types {
             for id in changes.create + changes.update + changes.delete {
                 let record = Record(type: changes.name, id: id)
-                // A record the save does not name was changed by an ON DELETE action.
+                // An ON DELETE action changed a record that the save does not name.
                 if let save = saves[identifier],
                     let seen = save.seen[record] ?? (id.isTemporary ? nil : save.seenAll),
                     let unseen = history[record]?.last(where: { $0.author != author }),
@@ -74,8 +74,8 @@ struct Ledger {
                         "revision \(revision) overrode \(record.type) \(id), last changed by"
                         + " another at \(unseen.revision); its device had seen \(seen)"
                 }
-                // The author of a recreated record has seen what became of the earlier one, and may
-                // change it freely until others touch it.
+                // The author of a recreated record has seen the end of the earlier one, and may
+                // change it until another device does.
                 if changes.create.contains(id) { history[record] = nil }
                 history[record, default: []].append((revision, author))
             }

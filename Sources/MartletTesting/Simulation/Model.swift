@@ -1,24 +1,24 @@
 internal import MartletModel
 internal import MartletProtocol
 
-/// The data set as plain dictionaries: the change log folded, the simplest way there is.
+/// The data set as plain dictionaries: the change log, folded in the simplest way.
 struct Model {
     private(set) var revision: Revision = 0
     private(set) var records: [String: [RecordID: [String: Value]]] = [:]
 
-    /// The revision at which each record that is there last changed.
+    /// The revision of the last change of each existing record.
     private var changed: [String: [RecordID: Revision]] = [:]
 
     /// Records that other tables need not have.
     struct Absence {
-        /// Whether it is of a type of which some may be missing.
+        /// Returns whether records of a type may be missing.
         let includes: (String) -> Bool
-        /// Only those that did not change after this revision.
+        /// The revision since which a missing record must not have changed.
         let until: Revision
     }
 
     /// Folds the next entry in.
-    /// - Returns: What is wrong with it; nil when nothing is.
+    /// - Returns: A sentence about the fault of the entry; nil if there is none.
     mutating func fold(_ entry: ChangeSet, revision: Revision) -> String? {
         guard revision == self.revision + 1 else {
             return "the log goes from revision \(self.revision) to \(revision)"
@@ -55,7 +55,8 @@ struct Model {
         return nil
     }
 
-    /// What a device sees of it whose app's version does not know everything.
+    /// Returns the part that a device sees whose app's version does not know all types and
+    /// attributes.
     func only(_ knows: (_ type: String, _ attribute: String) -> Bool) -> Model {
         var seen = self
         for (type, records) in records {
@@ -66,7 +67,7 @@ struct Model {
         return seen
     }
 
-    /// The first difference from another state, in words; nil when they are equal.
+    /// Returns the first difference from another state, in words; nil if they are equal.
     /// - Parameters:
     ///   - absence: The records that may be missing; nil for none.
     ///   - isElsewhen: Whether a record may have another form.

@@ -7,31 +7,31 @@ internal import SQLiteFaults
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// The simulated server: a disk that outlives crashes, and the real server code on it while it is
-/// switched on.
+/// The simulated server: a disk that survives crashes, and the real server code on it while the
+/// server is on.
 final class ServerMachine {
     let disk: FaultDisk
     private var node: DataSetNode?
     private var log: LogReader?
-    /// The snapshots made last, the newest at the end; a server keeps two.
+    /// The last snapshots, the newest at the end. A server keeps two.
     private var snapshots: [SimulatedSnapshot] = []
     private let plan: SeedingPlan
-    /// Looks into the file from outside the code under test.
+    /// A connection that reads the file without the code under test.
     private(set) var reader: Connection?
     private(set) var tables: [RecordTable] = []
-    /// The types of its tables; while it is off, those that it had.
+    /// The types of its tables; while the server is off, those that it had.
     private(set) var types: [EntityType] = []
-    /// The work that one batch may cause.
+    /// The maximum work of one batch.
     var allowance = WorkAllowance.server
-    /// What to say of the last batch if it took too much work.
+    /// A sentence about the last batch if it took too much work.
     private(set) var excess: String?
 
     private static let path = "server.sqlite"
 
     private var script: String
-    /// How much of a request the server does at a time.
+    /// The part of a request that the server processes at a time.
     var share = SetMeasure.Share()
-    /// Whether it has the app's next version.
+    /// Whether the server has the app's next version.
     private(set) var isUpdated = false
 
     init(seed: UInt64, name: String, script: String, plan: SeedingPlan) {
@@ -41,7 +41,7 @@ final class ServerMachine {
     }
 
     deinit {
-        // Connections must be closed while their disk is still there, or it is never freed.
+        // Connections must be closed while their disk exists, or the disk is never freed.
         node = nil
         log = nil
         tables = []
@@ -51,7 +51,7 @@ final class ServerMachine {
     var isUp: Bool { node != nil }
 
     /// Switches the server on.
-    /// - Throws: When the disk fails during the start; the server stays off.
+    /// - Throws: An error if the disk fails during the start; the server stays off.
     func start(randomBits: () -> UInt64, now: Int64) throws {
         let identity = String(randomBits(), radix: 16)
         let store = try EmbeddedStore(
@@ -67,7 +67,7 @@ final class ServerMachine {
         tables = types.map { RecordTable(type: $0, connection: reader) }
     }
 
-    /// Switches the server off; what its disk had not synced is lost, in whole or in part.
+    /// Switches the server off. Changes that its disk had not synced are lost, in whole or in part.
     func stop(_ random: inout SeededRandom) {
         node = nil
         log = nil
@@ -77,7 +77,7 @@ final class ServerMachine {
         disk.restart(using: &random)
     }
 
-    /// Switches the server off, as it is meant to be, to start with other tables.
+    /// Switches the server off properly, so that it starts with other tables.
     func update(script: String) {
         node = nil
         log = nil
@@ -87,7 +87,7 @@ final class ServerMachine {
         isUpdated = true
     }
 
-    /// Answers a batch of requests, all in one transaction as a server under load does.
+    /// Answers a batch of requests in one transaction, as a server under load does.
     func process(_ bodies: [[UInt8]], now: Int64) -> [Answer] {
         guard let node else { return [] }
         var admitted: [AdmittedRequest] = []
@@ -125,7 +125,7 @@ final class ServerMachine {
         return answers
     }
 
-    /// The deltas after a listener's version, or why there are none.
+    /// Returns the deltas after a listener's revision, or the reason why there are none.
     func deltas(_ question: DeltaRequest) -> Result<DeltaBatchBytes, Problem>? {
         switch log?.deltas(question) {
         case .batch(let batch): .success(batch)
@@ -134,27 +134,27 @@ final class ServerMachine {
         }
     }
 
-    /// Empties entries of the log, in steps as a server does between batches.
+    /// Empties entries of the log in steps, as a server does between batches.
     func compact(keeping newest: Int64) {
         guard let node else { return }
         while !disk.isDown, !node.compact(keeping: newest, entries: 16).isDone {}
     }
 
-    /// Another program writes to the file, in one transaction, as it would with SQLite alone.
-    /// - Throws: What `body` or SQLite throws.
+    /// Writes to the file as another program that uses only SQLite, in one transaction.
+    /// - Throws: The error of `body` or of SQLite.
     func writeExternal(_ body: (Connection) throws -> Void) throws {
         let program = try Connection(path: Self.path, mode: .readWrite, vfs: disk.vfsName)
         try program.execute("PRAGMA foreign_keys = ON")
         try program.transaction { try body(program) }
     }
 
-    /// Makes entries of what other programs wrote, as a server does that looks now and then.
+    /// Takes external writes into the log, as a server does at intervals.
     func takeExternalWrites(now: Int64) {
         guard let node else { return }
         while !disk.isDown, node.takeExternalWrites(now: now) {}
     }
 
-    /// A snapshot: one that is kept, where an old one will do, or a new one.
+    /// Returns a stored snapshot if an old one is acceptable, or a new one.
     func snapshot(mayBeOld: Bool) throws -> SimulatedSnapshot? {
         if mayBeOld, let old = snapshots.first { return old }
         guard let node else { return nil }
@@ -168,20 +168,20 @@ final class ServerMachine {
         return made
     }
 
-    /// A part's file as it travels; nil where no snapshot that is kept has it.
+    /// Returns the file of a part as it is sent; nil if no stored snapshot has the part.
     func part(_ name: String, at revision: Revision) -> [UInt8]? {
         snapshots.last { $0.manifest.revision == revision }?.files[name]
     }
 
-    /// What goes back over the network: always a gzip member.
+    /// An answer as it is sent: always a gzip member.
     struct Answer {
         var status: Int
         var body: [UInt8]
-        /// Seconds, as a header says.
+        /// The seconds of the header `Retry-After`.
         var retryAfter: Int64?
     }
 
-    /// One entry of the log as it stands in the file.
+    /// One entry of the log as it is stored in the file.
     struct Entry {
         let revision: Revision
         let identifier: String
@@ -189,7 +189,7 @@ final class ServerMachine {
         let set: ChangeSet
     }
 
-    /// The entries after a revision.
+    /// Returns the entries after a revision.
     func entries(after revision: Revision) throws -> [Entry] {
         guard let reader else { return [] }
         let rows = try reader.statement(
@@ -208,7 +208,7 @@ final class ServerMachine {
         return entries
     }
 
-    /// A set without what is computed, which not every entry names.
+    /// Returns a set without computed values, which not every entry has.
     private func written(_ set: ChangeSet) -> ChangeSet {
         var set = set
         for (place, changes) in set.types.enumerated() {
@@ -223,7 +223,7 @@ final class ServerMachine {
         return set
     }
 
-    /// The tables. By type, attributes that are null or computed left out.
+    /// Returns the tables by type, without attributes that are null or computed.
     func state() throws -> [String: [RecordID: [String: Value]]] {
         var state: [String: [RecordID: [String: Value]]] = [:]
         for table in tables {

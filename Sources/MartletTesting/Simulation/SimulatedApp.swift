@@ -8,7 +8,7 @@ internal import SQLiteKit
 internal import SQLiteRecords
 internal import Synchronization
 
-/// What the devices of a simulation open: tables, rules, handlers.
+/// The app that the devices of a simulation open: tables, rules, handlers.
 struct SimulatedApp {
     enum Tables {
         case script(String)
@@ -27,18 +27,19 @@ struct SimulatedApp {
     let tables: Tables
     /// The same tables, as the server has them.
     let serverScript: String
-    /// How snapshots are cut where they have several parts.
+    /// The plan by which snapshots are divided into parts.
     var seeding = SeedingPlan.whole
     var hooks = WriteHooks()
     var models = ModelRegistry()
-    /// Whether whoever steps the simulation does what people do; else edits are made up.
+    /// Whether the caller that steps the simulation performs people's actions. Otherwise the
+    /// simulation makes random edits.
     var isScripted = true
-    /// The tables, if chance declared them.
+    /// The tables, if they were declared at random.
     private(set) var random: RandomSchema?
-    /// Whether the last of three devices and more comes late.
+    /// Whether the last device joins late, if there are three or more.
     var hasLatecomer = true
 
-    /// The data set that Martlet itself is tried on.
+    /// The app with which Martlet itself is tested.
     static var workload: SimulatedApp {
         var app = SimulatedApp(script: Workload.script)
         app.seeding = Workload.seeding
@@ -46,10 +47,10 @@ struct SimulatedApp {
         return app
     }
 
-    /// Tables that chance declares.
+    /// Returns an app with tables that are declared at random.
     static func random(using random: inout SeededRandom) -> SimulatedApp {
         var schema = RandomSchema(using: &random)
-        // One that is refused when it is read is no world.
+        // A schema that is refused when it is read cannot be used.
         while (try? serverScript(.sql(schema.script))) == nil {
             schema = RandomSchema(using: &random)
         }
@@ -73,17 +74,17 @@ struct SimulatedApp {
         self.init(schema, serverScript: try Self.serverScript(schema))
     }
 
-    /// - Parameter serverScript: What `serverScript(_:)` has said of the schema.
+    /// - Parameter serverScript: The result of `serverScript(_:)` for the schema.
     init(_ schema: SimulatedSchema, serverScript: String) {
         tables = Tables(schema)
         self.serverScript = serverScript
     }
 
-    /// The tables as the server gets them.
+    /// Returns the tables as the server gets them.
     /// - Throws: `StoreError` for tables that cannot be made or synchronised.
     static func serverScript(_ schema: SimulatedSchema) throws -> String {
-        // A device's file is made once, so that what is wrong with the schema is said here, and the
-        // server gets the tables as they are in the end.
+        // This makes a device's file once, so that a wrong schema is reported here, and the server
+        // gets the final tables.
         let disk = FaultDisk(name: "schema-\(made.add(1, ordering: .relaxed).newValue)")
         do {
             let store = try open(
@@ -120,7 +121,7 @@ struct SimulatedApp {
         }
     }
 
-    /// Makes the tables, empty, in a file whose own were dropped.
+    /// Creates the empty tables in a file whose tables were dropped.
     func makeTables(on connection: Connection) throws {
         switch tables {
         case .script(let script): try connection.execute(script)

@@ -9,14 +9,14 @@ public struct SimulatedSchema: Sendable {
 
     let content: Content
 
-    /// Tables made by a script, as `MartletClient.open(path:schema:)` takes it; the server has the
-    /// same.
+    /// Returns tables that a script creates, as `MartletClient.open(path:schema:)` takes it. The
+    /// server has the same tables.
     public static func sql(_ script: String) -> SimulatedSchema {
         SimulatedSchema(content: .script(script))
     }
 
-    /// Tables made version by version, as `MartletClient.open(path:migrations:)` takes them; the
-    /// server has the newest version's.
+    /// Returns tables that versions create, as `MartletClient.open(path:migrations:)` takes them.
+    /// The server has the tables of the newest version.
     public static func versions(_ migrations: Migrations) -> SimulatedSchema {
         SimulatedSchema(content: .versions(migrations))
     }

@@ -4,13 +4,13 @@ internal import MartletModel
 internal import MartletProtocol
 internal import MartletServerCore
 
-/// A snapshot as a server keeps it: the manifest, and the files as they travel.
+/// A snapshot as a server stores it: the manifest, and the files as they are sent.
 struct SimulatedSnapshot {
     let manifest: SnapshotManifest
-    /// By the name of the part, each a gzip member.
+    /// The files by the name of the part, each a gzip member.
     let files: [String: [UInt8]]
 
-    /// - Parameter contents: What a part's file holds, by its path.
+    /// - Parameter contents: Returns the content of a part's file, by its path.
     init(_ cut: SnapshotMaker.Cut, contents: (String) -> [UInt8]?) {
         var parts: [SnapshotManifest.Part] = []
         var files: [String: [UInt8]] = [:]
@@ -18,7 +18,7 @@ struct SimulatedSnapshot {
             let plain = contents(part.path) ?? []
             let packed = Gzip.compress(plain)
             files[part.name] = packed
-            // No address: files are asked for by name here.
+            // There is no address, because files are requested by name here.
             parts.append(
                 SnapshotManifest.Part(
                     name: part.name, hash: String(repeating: "0", count: 64),

@@ -1,12 +1,12 @@
-/// What a simulation did.
+/// The events of a simulation, as counts.
 public struct SimulationReport: Hashable, Sendable {
-    /// Events delivered.
+    /// The number of events delivered.
     public var steps = 0
-    /// Local saves that were committed.
+    /// The number of local saves that were committed.
     public var saves = 0
-    /// Entries of the server's log.
+    /// The number of entries of the server's log.
     public var accepted = 0
-    /// Saves that were refused, all of them kept.
+    /// The number of refused saves, which the devices have kept.
     public var refused = 0
     public var lostMessages = 0
     public var doubledMessages = 0
@@ -14,28 +14,28 @@ public struct SimulationReport: Hashable, Sendable {
     public var serverCrashes = 0
     public var diskErrors = 0
     public var partitions = 0
-    /// Times a device threw its tables away and fetched everything anew.
+    /// The number of times that a device dropped its tables and refetched everything.
     public var newBeginnings = 0
-    /// Batches of streams that arrived.
+    /// The number of batches of streams that arrived.
     public var batches = 0
-    /// Streams that were opened.
+    /// The number of streams that were opened.
     public var streams = 0
-    /// Snapshots that devices began with.
+    /// The number of snapshots that devices began with.
     public var snapshots = 0
-    /// Further parts of snapshots that devices put in beside what they had.
+    /// The number of further parts of snapshots that devices added to their data.
     public var parts = 0
-    /// Times a part was asked for that the server no longer had.
+    /// The number of requests for a part that the server no longer had.
     public var partsGone = 0
-    /// Times the log lost the bodies of old entries.
+    /// The number of compactions of the server's log.
     public var compactions = 0
-    /// Transactions of other programs on the server's file.
+    /// The number of transactions of other programs on the server's file.
     public var externalWrites = 0
-    /// How often each kind of fault occurred; a kind that did not is left out.
+    /// The number of faults of each kind. A kind that did not occur is left out.
     public private(set) var faults: [FaultKind: Int] = [:]
-    /// A hash over everything that happened, in order: FNV-1a.
+    /// A hash of all events in their order (FNV-1a).
     public var trace: UInt64 = 0xcbf2_9ce4_8422_2325
 
-    /// The kinds that a plan asks for and that did not occur.
+    /// Returns the kinds of faults that a plan asks for and that did not occur.
     public func missing(of plan: FaultPlan) -> [FaultKind] {
         plan.kinds.filter { faults[$0, default: 0] == 0 }
     }
@@ -49,7 +49,7 @@ public struct SimulationReport: Hashable, Sendable {
         faults[kind, default: 0] += 1
     }
 
-    /// Adds what another simulation did; the traces are hashed together, in order.
+    /// Adds the counts of another simulation, and hashes the traces together, in order.
     mutating func add(_ other: SimulationReport) {
         steps += other.steps
         saves += other.saves
@@ -74,23 +74,23 @@ public struct SimulationReport: Hashable, Sendable {
     }
 }
 
-/// A broken promise, and how to see it again.
+/// A broken promise, with the command that reproduces it.
 public struct SimulationFailure: Error, CustomStringConvertible {
     /// The seed of the world that broke it.
     public let seed: UInt64
-    /// Events delivered until then.
+    /// The number of events delivered until then.
     public let step: Int
-    /// Which promise, where and how.
+    /// A sentence that names the promise, the place and the circumstances.
     public let message: String
-    /// What runs the same world again.
+    /// The command that runs the same world again.
     public let replay: String
 
     public var description: String {
         "seed \(seed), step \(step): \(message)\nrun it again: \(replay)"
     }
 
-    /// The message without what differs from run to run: numbers, names and values. Two failures of
-    /// one shape are taken for the same one while a world is shrunk.
+    /// The message without the parts that differ from run to run: numbers, names and values. While
+    /// a world is shrunk, two failures of one shape count as the same.
     var shape: String {
         let words = message.prefix { $0 != ":" }.split(separator: " ")
         return words.filter { word in !word.contains { $0.isNumber } }.joined(separator: " ")

@@ -1,19 +1,19 @@
-/// Worlds of consecutive seeds, several of them at a time.
+/// A run of worlds with consecutive seeds, several of them at a time.
 ///
-/// Each world stays in one thread from its beginning to its end, on disks of its own, so that what
-/// runs beside it changes nothing in it. Results are put together in the order of the seeds.
+/// Each world runs in one thread from its beginning to its end, with its own disks, so that
+/// concurrent worlds do not affect it. The results are combined in the order of the seeds.
 package struct SimulationSeries: Sendable {
     /// The seed of the first world.
     package var first: UInt64
-    /// How many worlds.
+    /// The number of worlds.
     package var count: Int
     /// The size of each world.
     package var options = Simulator.Options()
-    /// How many worlds run at a time.
+    /// The number of worlds that run at a time.
     package var jobs = 1
-    /// Of how many worlds one is run twice, and the traces compared; nil: none.
+    /// The number of worlds of which one is run twice to compare the traces; nil to repeat none.
     package var repeats: Int?
-    /// Runs one world; tests put another in its place.
+    /// Runs one world. Tests replace it.
     var simulate:
         @Sendable (UInt64, Simulator.Options) throws(SimulationFailure) ->
             SimulationReport = { seed, options throws(SimulationFailure) in
@@ -25,21 +25,22 @@ package struct SimulationSeries: Sendable {
         self.count = count
     }
 
-    /// What the worlds of a series did.
+    /// The results of a series.
     package struct Outcome: Hashable, Sendable {
-        /// What they did together; the trace is hashed over theirs, in the order of the seeds.
+        /// The sum of all reports. Its trace is a hash over their traces, in the order of the
+        /// seeds.
         package var total = SimulationReport()
         package var worlds = 0
-        /// How many of them were run twice, with the same trace.
+        /// The number of worlds that were run twice, with the same trace.
         package var repeated = 0
     }
 
     private typealias Result = Swift.Result<SimulationReport, SimulationFailure>
 
     /// Runs all worlds.
-    /// - Parameter progress: Told after each world how many have ended.
+    /// - Parameter progress: Called after each world with the number of worlds that have ended.
     /// - Throws: The failure of the first seed that fails. Worlds that had begun by then run to
-    ///   their end, others do not begin.
+    ///   their end, and no others begin.
     package func run(
         progress: (_ ended: Int) -> Void = { _ in }
     ) async throws(SimulationFailure) -> Outcome {
@@ -52,7 +53,7 @@ package struct SimulationSeries: Sendable {
         return outcome
     }
 
-    /// By number of the world; without those that did not begin.
+    /// Returns the results by the world's number, without worlds that did not begin.
     private func results(_ progress: (Int) -> Void) async -> [Int: Result] {
         await withTaskGroup(of: (Int, Result).self) { group in
             var results: [Int: Result] = [:]
@@ -80,7 +81,7 @@ package struct SimulationSeries: Sendable {
         repeats.map { index % $0 == 0 } ?? false
     }
 
-    /// One world, from its beginning to its end; never suspends.
+    /// Runs one world to its end. It never suspends.
     private func world(_ index: Int) -> Result {
         let seed = first &+ UInt64(index)
         do {
@@ -94,7 +95,7 @@ package struct SimulationSeries: Sendable {
         }
     }
 
-    /// - Throws: `SimulationFailure` where two runs of one seed differ.
+    /// - Throws: `SimulationFailure` if two runs of one seed differ.
     static func compare(
         _ one: SimulationReport, _ other: SimulationReport, seed: UInt64
     ) throws(SimulationFailure) {
@@ -109,7 +110,7 @@ package struct SimulationSeries: Sendable {
 }
 
 extension SimulationReport {
-    /// The trace's hash as people compare it.
+    /// The hash of the trace as a text, for people to compare.
     package var traceText: String {
         let digits = String(trace, radix: 16)
         return String(repeating: "0", count: 16 - digits.count) + digits

@@ -7,12 +7,12 @@ internal import SQLiteFaults
 internal import SQLiteRecords
 
 extension Simulator {
-    /// Compares a device's confirmed state with the log folded up to its revision, and accounts
-    /// for every save it made.
+    /// Compares a device's confirmed state with the log up to its revision, and checks that no save
+    /// of the device is missing.
     func check(_ device: DeviceMachine) throws {
         guard let node = device.node else { return }
         let store = node.store
-        // What other programs wrote just now is neither confirmed nor queued.
+        // External writes that were not taken in yet are neither confirmed nor queued.
         guard try !store.hasOpenCapture else { return }
         if let problem = try store.contradiction() {
             throw failure("device \(device.number): \(problem)")
@@ -48,8 +48,8 @@ extension Simulator {
         try account(device, store: store)
     }
 
-    /// Returns whether a record is as it was at some revision on the way of a device that is taking
-    /// a difference in slices.
+    /// Returns whether a record is as it was at a revision between the device's and that of a
+    /// difference, which the device applies in slices.
     private func isAsLater(
         _ type: String, _ id: RecordID, _ record: [String: Value]?, than model: Model,
         upTo further: Revision, knows: (String, String) -> Bool
@@ -64,8 +64,8 @@ extension Simulator {
         return false
     }
 
-    /// What may be missing on a device that waits for parts of a snapshot: records of the types of
-    /// these parts that did not change since it began.
+    /// Returns the records that may be missing on a device that waits for parts of a snapshot:
+    /// those of the parts' types that did not change since the device began.
     private func absence(
         on device: DeviceMachine, _ store: DeviceStore
     ) throws -> Model.Absence? {
@@ -73,7 +73,7 @@ extension Simulator {
             device.seededAt = nil
             return nil
         }
-        // Parts of a newer snapshot may have taken the place of the first one's.
+        // Parts of a newer snapshot may have replaced those of the first.
         let revision = min(device.seededAt ?? .max, pending.manifest.revision)
         device.seededAt = revision
         guard try pending.manifest.revision > store.revision else {
@@ -91,7 +91,7 @@ extension Simulator {
             until: revision)
     }
 
-    /// Every committed save is queued, accepted, or kept as refused.
+    /// Checks that every committed save is queued, accepted, or kept as refused.
     private func account(_ device: DeviceMachine, store: DeviceStore) throws {
         let queued = Set(try store.queuedIdentifiers())
         let parked = Set(try store.parked().map(\.identifier))
@@ -113,18 +113,18 @@ extension Simulator {
         }
     }
 
-    /// Stops all faults, lets everything run out, and compares everything with everything.
+    /// Stops all faults, delivers all events, and compares all devices and the server.
     func converge() throws {
         try stopFaults()
         try comeToRest()
         try compareAll()
     }
 
-    /// Ends all that goes wrong, and switches the server on.
+    /// Ends all faults, and switches the server on.
     func stopFaults() throws {
         isConverging = true
         faults = .none
-        // Whoever comes as late as this begins as the others did.
+        // A device that joins this late begins as the others did.
         faults.snapshots = options.faults.snapshots
         for device in devices {
             device.isolatedUntil = 0
@@ -140,10 +140,10 @@ extension Simulator {
         }
     }
 
-    /// Switches every device on, and lets them exchange until nothing is left to send or to fetch.
+    /// Switches every device on, and lets them exchange until there is nothing to send or to fetch.
     func comeToRest() throws {
         try drain()
-        // Nobody has touched anything yet.
+        // No device has been touched yet.
         for device in devices {
             guard let queued = try device.node?.store.queuedIdentifiers(), !queued.isEmpty else {
                 continue
@@ -167,7 +167,7 @@ extension Simulator {
             && store.pendingSnapshot == nil
     }
 
-    /// Delivers what is under way until nothing is. A world takes some hundred events for it.
+    /// Delivers all messages that are under way. A world takes some hundred events for it.
     func drain() throws {
         let longest = 4_000 * (devices.count + 1)
         var delivered = 0
@@ -181,7 +181,7 @@ extension Simulator {
         }
     }
 
-    /// Gives up what other programs wrote and no set can carry.
+    /// Gives up external writes that no set can carry.
     private func dropWithheld() throws {
         for device in devices {
             guard let store = device.node?.store else { continue }
@@ -223,7 +223,7 @@ extension Simulator {
         }
     }
 
-    /// An id that only its device can know and that the server has all the same, in a sentence.
+    /// Returns a sentence about a temporary id in the server's tables; nil if there is none.
     private func temporaryID() throws -> String? {
         let state = try server.state()
         for table in server.tables {

@@ -28,7 +28,7 @@ extension Simulator {
         try handle(.wake(isUrgent: true), on: device)
     }
 
-    /// A device is told to throw its tables away and to fetch everything anew.
+    /// Tells a device to drop its tables and to refetch everything.
     func beginAnew(_ device: DeviceMachine) throws {
         report.newBeginnings += 1
         report.happened(.newBeginning)
@@ -153,7 +153,7 @@ extension Simulator {
             note("exchanged \(revision)", device.number)
         case .notify(.failed(let error, let retryIn)):
             note("failed \(error.kind.name)", device.number)
-            // What something on the way says in the server's place may be no answer at all.
+            // An answer that a proxy makes may not be valid at all.
             let isExpected =
                 [.offline, .busy, .storage].contains(error.kind)
                 || error.kind == .violation && hasStrangers

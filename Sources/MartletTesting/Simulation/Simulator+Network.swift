@@ -11,8 +11,8 @@ extension Simulator {
         return Int64(1 + faults.shortestDelay + random.below(spread))
     }
 
-    /// Sends bytes over one way of a device's line, behind those that are on it.
-    /// - Returns: When the last of them has left.
+    /// Sends bytes over one direction of a device's line, after the bytes that are on it.
+    /// - Returns: The time at which the last of them has left.
     func occupy(
         _ way: ReferenceWritableKeyPath<DeviceMachine, Int64>, of device: DeviceMachine,
         with bytes: Int
@@ -24,7 +24,7 @@ extension Simulator {
         return device[keyPath: way]
     }
 
-    /// The device hears of the bytes of an exchange while they move.
+    /// Tells the device about the bytes of an exchange while they move.
     private func tellProgress(_ exchange: Int, until end: Int64, of device: DeviceMachine) {
         for moment in stride(from: now + Int64(Self.progressPause), to: end, by: Self.progressPause)
         {
@@ -37,7 +37,7 @@ extension Simulator {
 
     private static var progressPause: Int { 4_000 }
 
-    /// A device no longer waits for an answer: its line carries nothing of the exchange any more.
+    /// Ends a device's wait for an answer. Its line carries no more bytes of the exchange.
     func giveUp(_ exchange: Int, of device: DeviceMachine) throws {
         if device.moved.exchange == exchange, now - device.moved.time < device.patience {
             throw failure(
@@ -84,7 +84,7 @@ extension Simulator {
         }
     }
 
-    /// Sends the server's answer, or what a network makes of it.
+    /// Sends the server's answer, or the answer that the network makes of it.
     func send(_ answer: ServerMachine.Answer, for request: WaitingRequest) {
         let device = devices[request.device]
         let answer = onTheWay(answer, to: device)
@@ -115,7 +115,7 @@ extension Simulator {
 
     // MARK: - Who else answers
 
-    /// Returns whether the device's network wants a login just now.
+    /// Returns whether the device's network demands a login now.
     func isBehindPortal(_ device: DeviceMachine) -> Bool {
         if now >= device.portalUntil, random.below(1_000) < faults.portals {
             report.happened(.portal)
@@ -140,8 +140,9 @@ extension Simulator {
         return strange
     }
 
-    /// Returns what a portal or a proxy answers in the server's place.
-    /// - Parameter body: The server's, compressed; nothing if it was not asked.
+    /// Returns the answer of a portal or a proxy in place of the server.
+    /// - Parameter body: The compressed body of the server's answer; empty if the server was not
+    ///   asked.
     func strangeAnswer(true body: [UInt8]) -> ServerMachine.Answer {
         let status =
             random.chance(60)

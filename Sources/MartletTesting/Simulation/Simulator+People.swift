@@ -10,14 +10,14 @@ extension Simulator {
     /// A save that was committed.
     struct Committed<Result> {
         let result: Result
-        /// The set it queued last; nil where nothing that is kept in step was changed.
+        /// The identifier of the last queued set; nil if no synchronised table was changed.
         let identifier: String?
     }
 
-    /// One person's save, of edits made up at random.
+    /// Makes one person's save, with random edits.
     func save(_ device: DeviceMachine) throws {
         guard device.isUp, mix.saves(device.number) else { return }
-        // A device that does not show all that its person saved leads them to refusals.
+        // If a device does not show all saves of its person, the person's next save may be refused.
         if mix.people != .together, try device.isOnPast() { return }
         saves += 1
         if let schema = app.random, random.chance(25) {
@@ -49,20 +49,20 @@ extension Simulator {
         } catch let error as StoreError
             where error.constraint != nil || error.kind == .value && app.random != nil
         {
-            // Whose parent is still to come, of that the references cannot be changed yet.
+            // The references of a record cannot be changed until its parent has arrived.
             note("not saved", device.number)
             return mend(device.disk)
         } catch let error as SQLiteError {
-            // A constraint, or the disk: nothing was saved, unless the machine went down during
-            // the commit, when it may have been.
+            // A constraint or the disk has failed. Nothing was saved, unless the machine crashed
+            // during the commit; then it may have been saved.
             note("save failed \(error.code)", device.number)
             return device.disk.isDown ? stop(device) : mend(device.disk)
         }
         try handle(.wake(isUrgent: random.chance(30)), on: device)
     }
 
-    /// Another program writes to a device's file, and the app takes that in.
-    /// - Returns: The sets that this made, and why the script failed; nil if it did not.
+    /// Writes to a device's file as another program, and lets the app take the write in.
+    /// - Returns: The resulting sets, and the error of the script; nil if it did not fail.
     @discardableResult
     func runProgram(
         _ script: String, on device: DeviceMachine
@@ -102,10 +102,11 @@ extension Simulator {
         return (made.map(\.identifier), failure)
     }
 
-    /// Runs one save on a device that is on, and books it with what the device had seen.
-    /// - Returns: nil where the machine went down after the commit.
-    /// - Throws: What the save throws; whether the disk is down, and how it is mended, is then the
-    ///   caller's.
+    /// Runs one save on a device that is on, and notes it with the revisions that the device had
+    /// seen.
+    /// - Returns: The save; nil if the machine crashed after the commit.
+    /// - Throws: The error of the save. The caller must then check whether the disk is down, and
+    ///   repair it.
     func commit<Result>(
         on device: DeviceMachine, token: String, _ body: (WriteContext) throws -> Result
     ) throws -> Committed<Result>? {
@@ -114,8 +115,8 @@ extension Simulator {
         maybeBreak(device.disk)
         let result = try node.store.write(now: localTime(device), body)
         if device.disk.isDown {
-            // The commit was durable and the machine went down in the checkpoint that SQLite makes
-            // after it, whose failure is no failure of the commit. The file cannot be asked now.
+            // The commit was durable. The machine crashed in SQLite's following checkpoint, whose
+            // failure is no failure of the commit. The file cannot be read now.
             note("down after a commit", device.number)
             stop(device)
             return nil
@@ -137,7 +138,7 @@ extension Simulator {
         return Committed(result: result, identifier: newest.identifier)
     }
 
-    /// Books a queued set with what its device had seen of what it touches.
+    /// Notes a queued set with the revisions of its records that the device had seen.
     /// - Parameter hasSeenTheirs: Whether the person was shown the server's records beside the own ones, as
     ///   of a refused set.
     private func book(
@@ -150,7 +151,8 @@ extension Simulator {
         for (type, id, revision) in newest.seen {
             seen[Ledger.Record(type: type, id: id)] = revision
         }
-        // Of a record with an edit that waits, the person sees the edit, and not what came in under it.
+        // If a record has a waiting edit, the person sees the edit, and not the remote change under
+        // it.
         for (type, id, identifier) in hasSeenTheirs ? [] : newest.beneath {
             let record = Ledger.Record(type: type, id: id)
             if let shown = ledger.saves[identifier]?.seen[record], let newer = seen[record] {
@@ -164,13 +166,13 @@ extension Simulator {
                 isBesideUnapplied: try node.store.hasUnappliedSet))
     }
 
-    /// What a person can know of records their save does not name: while parts of a snapshot are
-    /// still to come, nothing.
+    /// Returns the revision up to which a person can know records that the save does not name. It
+    /// is 0 while parts of a snapshot are still to come.
     private func seenAll(_ store: DeviceStore) throws -> Revision {
         try store.pendingSnapshot == nil ? store.revision : 0
     }
 
-    /// A person looks at what was refused: drops one, sends one again, or leaves it.
+    /// Lets a person decide about the refused sets: drop one, send one again, or leave it.
     func decide(_ device: DeviceMachine) throws {
         guard let node = device.node, let parked = random.pick(try node.store.parked()) else {
             return
@@ -195,7 +197,7 @@ extension Simulator {
         tell(.device(device.number)) { "drops the refused set \(Journal.short(identifier))" }
     }
 
-    /// Makes a refused set's edits again.
+    /// Repeats the edits of a refused set.
     /// - Returns: The new set's identifier.
     @discardableResult
     func retry(_ identifier: String, on device: DeviceMachine) throws -> String? {

@@ -8,7 +8,8 @@ internal import SQLiteRecords
 
 /// Judges whether a refusal was needed: a save that no other person's change touches is never refused.
 extension Simulator {
-    /// - Throws: `SimulationFailure` if nothing that others did explains the refusal of a save.
+    /// - Throws: `SimulationFailure` if no change by another device or program explains the refusal
+    ///   of a save.
     func checkNeed(of receipt: Receipt, on device: DeviceMachine) throws {
         guard let store = device.node?.store else { return }
         func touched(_ set: ParkedSet) -> [Ledger.Record] {
@@ -18,12 +19,12 @@ extension Simulator {
         let place = parked.firstIndex { $0.identifier == receipt.identifier }
         let set = place.map { parked[$0] }
         let records = set.map(touched) ?? []
-        // The server also refuses a save that was made on top of a refused one. Of some nothing was told, because
-        // the machine went down.
+        // The server also refuses a save that was made on top of a refused one. Some of these were
+        // not reported, because the machine crashed.
         let earlier = parked[..<(place ?? 0)].flatMap(touched)
         let refused = (ledger.refused[device.number] ?? []).union(earlier)
         ledger.refuse(records, on: device.number)
-        // A set that closes another program's writes later is no save.
+        // A set that is made later of external writes is no save.
         guard let save = ledger.saves[receipt.identifier] else { return }
         let sentence =
             "device \(device.number): a save was refused although nobody else touched it:"
@@ -36,10 +37,10 @@ extension Simulator {
         if receipt.reason == .constraint, try changesCase(set) || meetsUnseen(set, receipt) {
             return
         }
-        // It was made on top of one that was refused for such a reason.
+        // The save was made on top of one that was refused for such a reason.
         if receipt.reason == .dependency, records.contains(where: refused.contains) { return }
         guard mix.people == .together else { throw failure(sentence) }
-        // A person who does not see a save of their own changes what they had deleted by it.
+        // A person who does not see an own save may change records that the save had deleted.
         if records.contains(where: refused.contains) || save.isBesideUnapplied { return }
         let others = (Int(save.seenAll)..<logged.count).lazy
             .filter { save.isOnPast || self.owners[$0] != device.number }.map { self.logged[$0] }
@@ -71,7 +72,8 @@ extension Simulator {
     /// another program gave them keys that no record can have.
     private func meetsUnseen(_ set: ParkedSet, _ receipt: Receipt) throws -> Bool {
         guard app.random != nil else { return false }
-        // A server that is off cannot be asked; the refusal says then whether it was about a unique value.
+        // A server that is off cannot be read. The refusal then says whether it was about a unique
+        // value.
         guard let reader = server.reader else {
             return receipt.message?.contains("UNIQUE constraint failed") ?? false
         }
@@ -105,7 +107,7 @@ extension Simulator {
     /// Returns whether an entry changes one of a set's records.
     private func touches(_ entry: ChangeSet, _ set: ParkedSet) -> Bool {
         set.changes.contains { change in
-            // Its permanent id is known to the server alone.
+            // Only the server knows its permanent id.
             if change.id.isTemporary { return true }
             return entry.types.contains { type in
                 type.name == change.type

@@ -31,7 +31,7 @@ extension Simulator {
         queue.put(.restartServer, at: now + 50 + Int64(random.below(5_000)))
     }
 
-    /// Takes all requests that have come as one batch, and sends the answers off.
+    /// Processes all waiting requests as one batch, and sends the answers.
     func serve() throws {
         isServing = false
         guard server.isUp, !waiting.isEmpty else { return }
@@ -61,10 +61,10 @@ extension Simulator {
         }
     }
 
-    /// Another program writes to the server's file. The server takes it in at once, or with the
-    /// next batch, or after the next crash.
+    /// Writes to the server's file as another program. The server takes the write in at once, with
+    /// the next batch, or after the next crash.
     func writeExternal() throws {
-        // Its statements may meet whatever somebody works on.
+        // Its statements may change records that a person works on.
         guard !isConverging, app.random == nil || mix.people == .together else { return }
         queue.put(.writeExternal, at: now + 1_000 + Int64(random.below(60_000)))
         guard server.isUp else { return }
@@ -84,8 +84,8 @@ extension Simulator {
         }
     }
 
-    /// Another program writes to the server's file in one transaction.
-    /// - Returns: Why it failed; nil if it did not.
+    /// Writes to the server's file as another program, in one transaction.
+    /// - Returns: The error; nil if it did not fail.
     @discardableResult
     func writeExternal(_ body: (Connection) throws -> Void) throws -> SQLiteError? {
         var failure: SQLiteError?
@@ -95,7 +95,8 @@ extension Simulator {
             report.externalWrites += 1
             note("outside", 0, at: .server)
         } catch let error as SQLiteError {
-            // A constraint, or the disk; what it did is in the file, or is not, as a whole.
+            // A constraint or the disk has failed. The transaction is in the file as a whole, or
+            // not at all.
             note("outside failed \(error.code)", 0, at: .server)
             failure = error
         }

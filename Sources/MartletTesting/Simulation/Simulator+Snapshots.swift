@@ -9,7 +9,7 @@ internal import SQLiteKit
 internal import SQLiteRecords
 
 extension Simulator {
-    /// A device asks for a snapshot; the first part comes.
+    /// Sends the first part of a snapshot to a device that asked for one.
     func sendSnapshot(to device: DeviceMachine, life: Int, number: Int) throws {
         guard device.life == life, device.isUp else { return }
         var snapshot: SimulatedSnapshot?
@@ -24,7 +24,7 @@ extension Simulator {
             at: occupy(\.downBusyUntil, of: device, with: file?.count ?? 0) + delay())
     }
 
-    /// A device asks for another part.
+    /// Sends another part to a device that asked for it.
     func sendPart(
         _ part: String, at revision: Revision, to device: DeviceMachine, life: Int, number: Int
     ) throws {
@@ -70,7 +70,7 @@ extension Simulator {
         return snapshot
     }
 
-    /// A file as it arrives: its check sum shows any change on the way.
+    /// Returns a file as it arrives. Its checksum reveals any change on the way.
     private func spoilt(_ file: [UInt8]?) -> [UInt8]? {
         guard var bytes = file, !bytes.isEmpty, random.chance(faults.spoiltSnapshots) else {
             return file
@@ -85,7 +85,7 @@ extension Simulator {
         }
     }
 
-    /// A snapshot arrives; the shell around a device checks it before the device hears of it.
+    /// Delivers a snapshot. The shell around a device checks it before the device gets it.
     func receiveSnapshot(
         _ file: [UInt8]?, of manifest: SnapshotManifest?, number: Int, on device: DeviceMachine
     ) throws {
@@ -99,7 +99,7 @@ extension Simulator {
             .snapshotFailed(number, cut: isCut ? SyncError(.offline, "cut") : nil), on: device)
     }
 
-    /// Another part arrives, and is checked in the same way.
+    /// Delivers another part, which is checked in the same way.
     func receivePart(_ file: [UInt8]?, number: Int, on device: DeviceMachine) throws {
         let path = "part.sqlite"
         if arrives(file, at: path, on: device) {

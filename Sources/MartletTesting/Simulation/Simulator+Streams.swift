@@ -12,11 +12,11 @@ extension Simulator {
         let life: Int
         let stream: Int
         let cursor: DeltaCursor
-        /// Up to where batches were sent.
+        /// The revision up to which batches were sent.
         var position: Revision
     }
 
-    /// A device asks for a stream.
+    /// Opens a stream for a device.
     func listen(_ device: DeviceMachine, life: Int, stream: Int, _ cursor: DeltaCursor) throws {
         guard device.life == life, device.isUp else { return }
         guard server.isUp, now >= device.isolatedUntil, !random.chance(faults.lostRequests) else {
@@ -68,7 +68,7 @@ extension Simulator {
         return question
     }
 
-    /// Sends everyone who listens what is new.
+    /// Sends new entries over all streams.
     func push() {
         guard server.isUp else { return }
         for index in listeners.indices.reversed() where index < listeners.count {
@@ -118,7 +118,7 @@ extension Simulator {
         }
     }
 
-    /// A stream is cut; its device notices after a while.
+    /// Cuts a stream. Its device notices this after a while.
     func cut(_ device: DeviceMachine, stream: Int) {
         note("cut", device.number)
         listeners.removeAll { $0.device == device.number && $0.stream == stream }

@@ -1,7 +1,7 @@
 internal import SQLiteFaults
 internal import SQLiteKit
 
-/// The app's next version comes: to the server first, then to one device after another.
+/// The app's next version arrives, first on the server, then on one device after another.
 extension Simulator {
     func updateServer() throws {
         guard let next, !server.isUpdated else { return }
@@ -26,7 +26,7 @@ extension Simulator {
         try start(device)
     }
 
-    /// Whoever has not got the next version by now gets it.
+    /// Gives the next version to the machines that do not have it.
     func updateAll() throws {
         try updateServer()
         for device in devices { try update(device) }

@@ -8,27 +8,27 @@ internal import SQLiteFaults
 internal import SQLiteKit
 internal import Synchronization
 
-/// Devices and a server in one thread, on virtual time, with everything going wrong.
+/// Devices and a server in one thread, on virtual time, with all kinds of faults.
 ///
-/// The code of both sides is the real one, down to the SQL and the bytes that travel; only time,
-/// chance, the network and the disks are simulated, all of them driven by one seed. The same seed
-/// gives the same run. A step is one delivered event.
+/// The code of both sides is the real one, including the SQL and the bytes that are sent. Only
+/// time, chance, the network and the disks are simulated, and one seed determines all of them. The
+/// same seed gives the same run. A step is one delivered event.
 public final class Simulator {
-    /// The size of the world, and how long it runs.
+    /// The size of the world and the length of the run.
     public struct Options: Sendable {
         public var devices = 5
-        /// Events delivered before faults stop.
+        /// The number of events delivered before faults stop.
         public var steps = 2_000
         public var faults = FaultPlan()
-        /// Of how many events one full comparison of a replica with the log is made.
+        /// The number of events for each full comparison of a replica with the log.
         public var checkInterval = 60
-        /// Whether another program writes to the server's file now and then; only to tables of the
-        /// simulation's own.
+        /// Whether another program sometimes writes to the server's file. It writes only to the
+        /// simulation's own tables.
         package var writesExternal = true
-        /// Whether chance also decides how people and networks are; only in worlds of the simulation's
-        /// own.
+        /// Whether the seed also determines the kinds of people and networks. This applies only to
+        /// the simulation's own worlds.
         package var isMixed = true
-        /// Told what happens, a line for each event.
+        /// Receives a line for each event.
         package var tell: (@Sendable (String) -> Void)?
 
         public init() {}
@@ -37,8 +37,8 @@ public final class Simulator {
     enum Event {
         case save(device: Int)
         case decide(device: Int)
-        /// Somebody uses the app, or the app decides about refused edits: done by whoever steps the
-        /// simulation, because the app's code may wait.
+        /// A person uses the app, or the app decides about refused edits. The caller that steps the
+        /// simulation does this, because the app's code may wait.
         case use(device: Int)
         case resolve(device: Int)
         case deviceEvent(device: Int, life: Int, DeviceNode.Event)
@@ -73,14 +73,14 @@ public final class Simulator {
     let seed: UInt64
     let options: Options
     var faults: FaultPlan
-    /// Whether something on the way may answer in the server's place: its answers may come when faults have
+    /// Whether a proxy may answer in place of the server. Its answers may arrive after faults have
     /// stopped.
     let hasStrangers: Bool
-    /// How people and networks are.
+    /// The kinds of people and networks.
     let mix: WorldMix
-    /// What the devices open.
+    /// The app that the devices open.
     let app: SimulatedApp
-    /// What they open once they have the app's next version; nil if there is none.
+    /// The app's next version; nil if there is none.
     let next: SimulatedApp?
     var random: SeededRandom
     var queue = EventQueue<Event>()
@@ -89,29 +89,29 @@ public final class Simulator {
     let devices: [DeviceMachine]
     var ledger = Ledger()
     var model = Model()
-    /// The log as the simulation has read it: entry n stands at n - 1.
+    /// The log as the simulation has read it; entry n is at index n - 1.
     var logged: [ChangeSet] = []
-    /// Whose save each entry is; nil: another program's.
+    /// The device that saved each entry; nil for another program.
     var owners: [Int?] = []
     var waiting: [WaitingRequest] = []
-    /// The newest answers of the server, for networks that mix them up.
+    /// The newest answers of the server, for networks that mix answers up.
     var newestAnswers: [ServerMachine.Answer] = []
-    /// Who has a stream open, as the server sees it.
+    /// The open streams, as the server sees them.
     var listeners: [Listener] = []
     var isServing = false
     var isConverging = false
     var saves = 0
     public internal(set) var report = SimulationReport()
-    /// What a person types to see a failure again.
+    /// The command that reproduces a failure.
     var replay: String
-    /// What happened, in words; nil where nobody wants to read it.
+    /// The events in words; nil if they are not recorded.
     var journal: Journal?
-    /// A failure that a disk is to show some time soon.
+    /// A disk failure that will happen soon; nil for none.
     var armed: ArmedFailure?
 
     /// - Parameters:
-    ///   - seed: Decides everything that chance decides.
-    ///   - options: The size of the world, and how long it runs.
+    ///   - seed: Determines all random decisions.
+    ///   - options: The size of the world and the length of the run.
     public convenience init(seed: UInt64, options: Options = Options()) {
         var random = SeededRandom(seed: ~seed)
         let isRandom = options.isMixed && random.chance(40)
@@ -131,7 +131,7 @@ public final class Simulator {
             ? WorldMix(using: &random, mayBeApart: app.random == nil) : WorldMix()
         faults = mix.network(of: options.faults)
         hasStrangers = faults.strangeAnswers > 0
-        // Disks of simulations that run side by side must have different names.
+        // The disks of concurrent simulations must have different names.
         let name = "sim-\(Self.made.add(1, ordering: .relaxed).newValue)"
         let isLazy = random.chance(faults.lazySeeding)
         server = ServerMachine(
@@ -146,9 +146,9 @@ public final class Simulator {
         if options.tell != nil { journal = Journal(start: now) }
     }
 
-    /// Runs to the end.
-    /// - Throws: `SimulationFailure` for the first broken promise, with the seed and how to run
-    ///   it again.
+    /// Runs the simulation to the end.
+    /// - Throws: `SimulationFailure` for the first broken promise, with the seed and the command
+    ///   that runs it again.
     public func run() throws(SimulationFailure) -> SimulationReport {
         do {
             try startAll()
@@ -177,7 +177,8 @@ public final class Simulator {
             device.skew =
                 faults.clockSkew == 0
                 ? 0 : Int64(random.below(faults.clockSkew * 2) - faults.clockSkew)
-            // The last one comes late, to a log of some length, where others are there to write it.
+            // If there are three or more devices, the last one joins late, when the log has some
+            // length.
             let isLate = app.hasLatecomer && device.number > 1 && device.number == devices.count - 1
             let first = isLate ? now + Int64(random.below(600_000)) : now
             queue.put(.restart(device: device.number), at: first)
@@ -263,7 +264,7 @@ public final class Simulator {
         }
     }
 
-    /// Bits for one machine, drawn from the one seed.
+    /// Returns a source of random bits for one machine, drawn from the seed.
     func bits() -> () -> UInt64 {
         var own = SeededRandom(seed: random.next())
         return { own.next() }

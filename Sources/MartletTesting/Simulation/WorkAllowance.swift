@@ -2,31 +2,34 @@ internal import Martlet
 internal import MartletDevice
 internal import SQLiteFaults
 
-/// What SQLite may do for something that came, in steps of its machine: a simulated world fails when it
-/// does more.
+/// The maximum work of SQLite for one event, in steps of its virtual machine. A simulated world
+/// fails if SQLite does more.
 ///
-/// The bounds are some times what was counted in a hundred thousand steps of simulated worlds. They are
-/// there for what one message, of a member or of a stranger, can set off.
+/// The bounds are several times the work that was counted in a hundred thousand steps of simulated
+/// worlds. They limit the work that one message of a member or a stranger can cause.
 struct WorkAllowance {
-    /// Steps whatever comes: the work of an empty exchange, and of looking around.
+    /// The steps for any event: the work of an empty exchange and of the checks.
     let base: Int
-    /// Steps for each byte of what came and of what was made of it.
+    /// The steps for each byte of the event and of its result.
     let perByte: Int
-    /// Steps for each set that waits or is parked.
+    /// The steps for each waiting or parked set.
     let perSet: Int
 
-    /// For one batch of a server: its requests and answers, as they travel.
+    /// The allowance for one batch of a server. The bytes are those of its requests and answers as
+    /// they are sent.
     static let server = WorkAllowance(base: 15_000, perByte: 15, perSet: 0)
-    /// The same on tables whose references have no index: SQLite looks through a table, of some hundred rows here, for
-    /// each row that is deleted.
+    /// The same on tables whose references have no index. For each deleted row, SQLite scans a
+    /// table, which has some hundred rows here.
     static let serverWithoutIndexes = WorkAllowance(base: 15_000, perByte: 150, perSet: 0)
-    /// For one event of a device: an answer, or a batch of the stream.
+    /// The allowance for one event of a device: an answer, or a batch of the stream.
     static let device = WorkAllowance(base: 50_000, perByte: 50, perSet: 1_500)
-    /// The same on tables whose references have no index: each deleted row, and each new key, costs a look through a table.
+    /// The same on tables whose references have no index. Each deleted row, and each new key, costs
+    /// a scan of a table.
     static let deviceWithoutIndexes = WorkAllowance(base: 50_000, perByte: 500, perSet: 15_000)
 
-    /// Returns what to say of too much work; nil if it is within the bound.
-    /// - Parameter sets: How many sets there are, which is asked only if the bytes do not explain the work.
+    /// Returns a sentence about too much work; nil if it is within the bound.
+    /// - Parameter sets: Returns the number of sets. It is called only if the bytes do not explain
+    ///   the work.
     func excess(_ work: DiskWork, bytes: Int, sets: () -> Int = { 0 }) -> String? {
         var most = base + perByte * bytes
         guard work.steps > most else { return nil }
@@ -38,7 +41,7 @@ struct WorkAllowance {
 
 extension DeviceMachine {
     /// Handles an event.
-    /// - Returns: What the device wants done, and what to say if it took too much work for what came.
+    /// - Returns: The device's actions, and a sentence if the event took too much work.
     func handle(
         _ event: DeviceNode.Event, now: Int64
     ) -> (actions: [DeviceNode.Action], excess: String?) {
@@ -53,7 +56,7 @@ extension DeviceMachine {
         let actions = node.handle(event, now: now)
         guard !disk.isDown else { return (actions, nil) }
         let excess = allowance.excess(disk.work.since(before), bytes: received) {
-            // A disk that fails says nothing of the sets, and nothing is judged.
+            // If the disk fails, the number of sets is unknown, and the work is not judged.
             (try? sets(in: node.store)) ?? 1_000_000
         }
         return (actions, excess)

@@ -3,10 +3,10 @@ internal import MartletServerCore
 internal import MartletStore
 internal import SQLiteKit
 
-/// The data set a simulation works on, and what people do to it.
+/// The data set of Martlet's own simulation, and people's edits of it.
 ///
-/// Few records and many people, so that they meet: every kind of reference, a unique column, a
-/// text key, a self-reference, defaults and a required column.
+/// There are few records and many people, so that they meet. The tables have every kind of
+/// reference, a unique column, a text key, a self-reference, defaults and a required column.
 struct Workload {
     static let script = """
         CREATE TABLE teams(
@@ -26,28 +26,29 @@ struct Workload {
         CREATE INDEX notes_team ON notes(team_id);
         """
 
-    /// Classes that tear apart what refers to each other: badges come before their players.
+    /// Classes that separate records from those that they refer to: badges arrive before their
+    /// players.
     static let seeding = SeedingPlan(classes: [
         .init(name: "first", types: ["teams": .all, "badges": .matching("code IS NOT NULL")]),
         .init(name: "second", types: ["notes": .all]),
     ])
 
-    /// A text no other write of this run has, found again in the server's log and on replicas. It
-    /// begins with the mark of whoever writes.
+    /// A text that no other write of this run has, for the search in the server's log and on
+    /// replicas. It begins with the writer's mark.
     let token: String
-    /// What begins the token of all that somebody works on; empty for everything.
+    /// The start of the tokens of the records that a person works on; empty for all records.
     var mark = ""
 
-    /// One local save: one to four edits.
-    /// - Returns: Whether anything was tried.
+    /// Makes one local save of one to four edits.
+    /// - Returns: True if anything was tried.
     func run(_ context: WriteContext, _ random: inout SeededRandom) throws {
         for _ in 0..<(1 + random.below(4)) {
             try edit(context, &random)
         }
     }
 
-    /// What another program does to the server's file: one to three statements of plain SQL.
-    /// - Parameter mayMeet: Whether it may change what people work on.
+    /// Runs one to three statements of plain SQL on the server's file, as another program.
+    /// - Parameter mayMeet: Whether it may change records that people work on.
     func runExternal(
         _ program: Connection, mayMeet: Bool, _ random: inout SeededRandom
     ) throws {
@@ -61,7 +62,7 @@ struct Workload {
         }
     }
 
-    /// `?1` is the token, `?2` decides which row of those that are there.
+    /// Statements in which `?1` is the token, and `?2` chooses one of the rows.
     private static let external = [
         "INSERT INTO teams (name, city) VALUES (?1, 'O' || ?2)",
         "UPDATE teams SET city = ?1 WHERE id = \(picked("teams"))",
@@ -138,7 +139,7 @@ struct Workload {
 
     private func insertBadge(_ context: WriteContext, _ random: inout SeededRandom) throws {
         guard let player = try any("players", context, &random) else { return }
-        // Few codes, so that people choose the same one.
+        // There are few codes, so that people choose the same one.
         let code = "c\(mark)\(random.below(40))"
         let taken = try context.rows("SELECT 1 FROM badges WHERE code = ?", [.text(code)])
         try context.insert(
@@ -149,8 +150,8 @@ struct Workload {
             ])
     }
 
-    /// Inserts a note, mostly under a new key, else under one of few keys, which come back after
-    /// somebody has deleted them.
+    /// Inserts a note, mostly under a new key. Otherwise it uses one of few keys, which are used
+    /// again after a deletion.
     private func insertNote(_ context: WriteContext, _ random: inout SeededRandom) throws {
         var values: RecordValues = ["body": .text(token)]
         if let team = try any("teams", context, &random) { values["team_id"] = team.sqlValue }
@@ -163,7 +164,7 @@ struct Workload {
         try context.insert("notes", values, id: key)
     }
 
-    /// Moves a badge's unique code to another badge, or to a new one in place of the old.
+    /// Moves a badge's unique code to another badge, or to a new one that replaces the badge.
     private func handCodeOn(_ context: WriteContext, _ random: inout SeededRandom) throws {
         let rows = try context.rows(
             """
@@ -205,7 +206,7 @@ struct Workload {
         }
     }
 
-    /// Two badges exchange their unique codes.
+    /// Exchanges the unique codes of two badges.
     private func swapCodes(_ context: WriteContext, _ random: inout SeededRandom) throws {
         let rows = try context.rows(
             "SELECT id, code FROM badges WHERE code IS NOT NULL AND note GLOB ?",

@@ -1,13 +1,13 @@
 internal import MartletServerCore
 
-/// How people and networks are in a world of the simulation's own.
+/// The kinds of people and networks in a world of Martlet's own simulation.
 struct WorldMix {
     enum People: CaseIterable {
-        /// They meet at the same records.
+        /// They change the same records.
         case together
-        /// Each works on records of their own, so that nothing of theirs may be refused.
+        /// Each changes only own records, so that no save may be refused.
         case apart
-        /// One works, and all others look on.
+        /// One person saves, and all others only read.
         case alone
     }
 
@@ -17,31 +17,33 @@ struct WorldMix {
 
     var people = People.together
     private var network = Network.asPlanned
-    /// Milliseconds between two saves of one person, at most.
+    /// The maximum time between two saves of one person, in milliseconds.
     var longestPause = 8_200
 
-    /// How much of a request the server does at a time.
+    /// The part of a request that the server processes at a time.
     var share = SetMeasure.Share()
 
     init() {}
 
-    /// - Parameter mayBeApart: Whether people can tell their own records from others'.
+    /// - Parameter mayBeApart: Whether people can tell their own records from those of other
+    ///   people.
     init(using random: inout SeededRandom, mayBeApart: Bool) {
         let roll = random.below(100)
         people = roll < 60 ? .together : roll < 85 && mayBeApart ? .apart : .alone
         network = Network.allCases[random.below(Network.allCases.count)]
         longestPause = [8_200, 8_200, 8_200, 2_000, 300][random.below(5)]
-        // Draws of its own leave all else of a world as its seed has it.
+        // A separate generator leaves the rest of a world as its seed determines it.
         var apart = random
         if apart.below(3) == 0 {
-            // A few records are much work, so what is put off comes up in small worlds, too.
+            // With this limit a few records are much work, so that small worlds also postpone parts
+            // of a request.
             share.mostSteps = 40_000
             share.largeSet = 1 + apart.below(3)
             share.mostFollowed = apart.below(2)
         }
     }
 
-    /// Returns a plan with this network in place of its own; a plan without faults as it is.
+    /// Returns a plan with this network in place of its own. A plan without faults does not change.
     func network(of plan: FaultPlan) -> FaultPlan {
         guard plan.longestDelay > FaultPlan.none.longestDelay else { return plan }
         var line = FaultPlan.none
@@ -63,7 +65,7 @@ struct WorldMix {
         return plan
     }
 
-    /// Returns whether somebody saves on a device.
+    /// Returns whether a person saves on a device.
     func saves(_ device: Int) -> Bool {
         people != .alone || device == 0
     }

@@ -6,6 +6,12 @@ public import MartletStore
 ///
 /// The network belongs to the world, so there is nothing to start or to wait for. Observations and
 /// drafts read the present data, and are not notified of changes.
+///
+/// ```swift
+/// let device = world.devices[0]
+/// try await device.write { try $0.insert("teams", ["name": "Falcons"]) }
+/// let names = try await device.read { try $0.rows("SELECT name FROM teams") }
+/// ```
 public struct SimulatedDevice: SyncedDatabase {
     /// The device's number, from 0.
     public let number: Int

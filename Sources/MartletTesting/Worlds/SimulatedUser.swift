@@ -4,7 +4,7 @@ internal import MartletStore
 /// the same seed makes the same world.
 ///
 /// ```swift
-/// let player = players.randomElement(using: &user)
+/// let team = teams.randomElement(using: &user)
 /// let text = user.mark()
 /// ```
 public struct SimulatedUser: RandomNumberGenerator, Sendable {

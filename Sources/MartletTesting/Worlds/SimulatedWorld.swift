@@ -12,7 +12,7 @@ internal import SQLiteKit
 /// let world = try SimulatedWorld(simulation, seed: 1)
 /// try await world.begin()
 /// await world.disconnect(1)
-/// try await world.devices[1].write { … }
+/// try await world.devices[1].write { try $0.insert("teams", ["name": "Falcons"]) }
 /// try await world.pass(.seconds(30))
 /// try await world.converge()
 /// print(try await world.text())
@@ -50,6 +50,7 @@ public actor SimulatedWorld {
 
     /// Creates a world.
     /// - Parameters:
+    ///   - simulation: The tables, the users' actions and the conditions.
     ///   - seed: Determines all random decisions.
     ///   - isRecorded: Whether to record the events in words; see `journal()`.
     /// - Throws: `StoreError` for a schema that cannot be used.
@@ -149,7 +150,9 @@ public actor SimulatedWorld {
     }
 
     /// Cuts a device off from the network.
-    /// - Parameter duration: The simulated time; nil until `connect` is called.
+    /// - Parameters:
+    ///   - device: The device's number, from 0.
+    ///   - duration: The simulated time; nil to disconnect it until `connect` is called.
     public func disconnect(_ device: Int, for duration: Duration? = nil) {
         engine.devices[device].isolatedUntil =
             duration.map { engine.now + Self.milliseconds($0) } ?? .max / 2

@@ -6,14 +6,12 @@ public import MartletStore
 /// faults. Each seed makes one world of it, and the same seed always makes the same world.
 ///
 /// ```swift
-/// @Test func sync() async throws {
-///     var simulation = Simulation(schema: .sql(schema), devices: 4, faults: .poorWiFi)
-///     simulation.user("renames a team") { device, user in
-///         let name = user.mark()
-///         try await device.write { … }
-///     }
-///     try await simulation.run(seeds: 1...50)
+/// var simulation = Simulation(schema: .sql(script), devices: 4, faults: .poorWiFi)
+/// simulation.user("adds a team") { device, user in
+///     let name = user.mark()
+///     try await device.write { try $0.insert("teams", ["name": .text(name)]) }
 /// }
+/// try await simulation.run(seeds: 1...50)
 /// ```
 ///
 /// The code of devices and server is the real one; time, chance, the network and the disks are
@@ -108,7 +106,9 @@ public struct Simulation: Sendable {
     /// Adds an action of users. The next action and its device are chosen at random. An action may
     /// throw an error, as an app's code may; it then has no effect. If it always throws, the run
     /// fails.
-    /// - Parameter does: A description for the reports: “renames a team”.
+    /// - Parameters:
+    ///   - does: A description for the reports: “renames a team”.
+    ///   - deed: The action, which gets the device and its user.
     public mutating func user(_ does: String, _ deed: @escaping Deed) {
         deeds.append(NamedDeed(name: does, body: .user(deed)))
     }
@@ -116,7 +116,10 @@ public struct Simulation: Sendable {
     /// Adds a write by another program to a file, with its own SQL, in one transaction: a script
     /// that knows nothing of Martlet. On the server it begins when the server takes it in; on a
     /// device it is one of the deeds there. It may fail, as SQL may; it then has no effect.
-    /// - Parameter does: A description for the reports: “imports the fixtures”.
+    /// - Parameters:
+    ///   - does: A description for the reports: “imports the fixtures”.
+    ///   - file: The file that the program writes.
+    ///   - script: Returns the SQL of one run.
     public mutating func program(
         _ does: String, on file: SimulatedFile, _ script: @escaping Program
     ) {
@@ -137,7 +140,9 @@ public struct Simulation: Sendable {
 
     /// Adds a condition that must hold on every device at any time, including changes that were not
     /// sent yet.
-    /// - Parameter check: Returns a sentence about the fault; nil if there is none.
+    /// - Parameters:
+    ///   - name: The name of the condition, for the reports.
+    ///   - check: Returns a sentence about the fault; nil if there is none.
     public mutating func always(
         _ name: String, _ check: @escaping @Sendable (ReadContext) throws -> String?
     ) {
@@ -146,7 +151,9 @@ public struct Simulation: Sendable {
 
     /// Adds a condition that must hold once faults have stopped and all devices are at rest. All
     /// devices then show the same data. While a failure is shrunk, there may be only two devices.
-    /// - Parameter check: Returns a sentence about the fault; nil if there is none.
+    /// - Parameters:
+    ///   - name: The name of the condition, for the reports.
+    ///   - check: Returns a sentence about the fault; nil if there is none.
     public mutating func atRest(
         _ name: String,
         _ check: @escaping @Sendable (_ devices: [SimulatedDevice]) async throws -> String?

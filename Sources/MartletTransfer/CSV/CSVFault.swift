@@ -1,12 +1,12 @@
-/// What is wrong in a CSV file, and where.
+/// A fault in a CSV file, with its place.
 public struct CSVFault: Error, Hashable, Sendable, CustomStringConvertible {
     /// The file's name.
     public let file: String
     /// The line, counted from 1.
     public let line: Int
-    /// The column's name, where one is to blame.
+    /// The column's name; nil if the fault is not in one column.
     public let column: String?
-    /// What was expected and found, without repeating the value.
+    /// A sentence that says what was expected and found, without the value.
     public let message: String
 
     public init(file: String, line: Int, column: String? = nil, message: String) {

@@ -1,7 +1,8 @@
 /// One field of a CSV record.
 public struct CSVField: Hashable, Sendable {
     public var text: String
-    /// Whether it stood in quotes: `""` is an empty text, an empty field without quotes is null.
+    /// Whether the field was in quotes: `""` is an empty text, and an empty field without quotes is
+    /// null.
     public var isQuoted: Bool
 
     public init(_ text: String, isQuoted: Bool = false) {

@@ -1,7 +1,7 @@
 import CompressionKit
 public import Foundation
 
-/// A CSV file on disk, `NAME.csv` or `NAME.csv.gz`, holding the records of the type NAME.
+/// A CSV file on disk, `NAME.csv` or `NAME.csv.gz`, with the records of the type NAME.
 public struct CSVFile: Hashable, Sendable {
     public let url: URL
     /// The entity type's name: the file's name without its endings.
@@ -10,7 +10,7 @@ public struct CSVFile: Hashable, Sendable {
     /// The file's name with its ending.
     public var name: String { Self.name(of: url) }
 
-    /// - Throws: `TransferError` when the name has another ending.
+    /// - Throws: `TransferError` if the name has another ending.
     public init(_ url: URL) throws(TransferError) {
         let name = Self.name(of: url)
         let ending = Self.ending(of: name)
@@ -23,19 +23,23 @@ public struct CSVFile: Hashable, Sendable {
         isCompressed = ending == ".csv.gz"
     }
 
-    /// The last name of the path, with all of its letters: `lastPathComponent` leaves a byte order mark out.
+    /// Returns the last component of the path, with all of its letters: `lastPathComponent` leaves
+    /// a byte order mark out.
     private static func name(of url: URL) -> String {
         String(
             decoding: url.path.utf8.split(separator: UInt8(ascii: "/")).last ?? [], as: UTF8.self)
     }
 
-    /// A name may end in a letter that Swift takes for one character with the point after it.
+    /// Returns the ending of a name. A name may have a letter that Swift combines with the
+    /// following point to one character.
     private static func ending(of name: String) -> String? {
         [".csv.gz", ".csv"].first { name.utf8.suffix($0.utf8.count).elementsEqual($0.utf8) }
     }
 
-    /// The CSV files named, and those in the folders named, by their types' names.
-    /// - Throws: `TransferError` for what does not exist, and where two files hold the same type.
+    /// Returns the CSV files at the paths, and those in the folders at the paths, ordered by the
+    /// names of their types.
+    /// - Throws: `TransferError` if a path does not exist, a folder has no CSV file, or two files
+    ///   have records of the same type.
     public static func find(_ paths: [String]) throws -> [CSVFile] {
         var files: [CSVFile] = []
         for path in paths {

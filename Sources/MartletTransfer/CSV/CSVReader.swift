@@ -1,9 +1,9 @@
-/// Reads comma-separated values as RFC 4180 has them, record by record, strictly.
+/// Reads comma-separated values (RFC 4180) strictly, record by record.
 ///
-/// Lines end with LF or CRLF, and the last line may end without either. A quote inside an unquoted
-/// field, text after a closing quote, a record of another number of fields than the first, bytes
-/// that are not UTF-8 and NUL are faults: a file that is damaged should not be taken in.
-/// A byte order mark at the start is skipped. Holds one chunk and one record at a time.
+/// Lines end with LF or CRLF, and the last line may end without either. Damaged files are refused:
+/// a quote inside an unquoted field, text after a closing quote, a record with another number of
+/// fields than the first, bytes that are not UTF-8, and NUL are faults. A byte order mark at the
+/// start is skipped. The reader holds one chunk and one record at a time.
 public struct CSVReader {
     /// The file's name, for faults.
     public let file: String
@@ -17,14 +17,15 @@ public struct CSVReader {
     private var width: Int?
     private var field: [UInt8] = []
 
-    /// - Parameter chunks: Gives the file's bytes piece by piece, nil at its end.
+    /// - Parameter chunks: Returns the file's bytes piece by piece, and nil at its end.
     public init(file: String, chunks: @escaping () throws -> [UInt8]?) {
         self.file = file
         self.chunks = chunks
     }
 
-    /// The next record; nil at the end of the file. Empty lines are not records.
-    /// - Throws: `CSVFault`, and what the source of the chunks throws.
+    /// Returns the next record; nil at the end of the file. In a file of several columns, an empty
+    /// line is no record.
+    /// - Throws: `CSVFault`, and the errors of `chunks`.
     public mutating func next() throws -> [CSVField]? {
         if isAtStart { try skipByteOrderMark() }
         while let first = try peek(), first == 10 || first == 13 {
@@ -70,7 +71,7 @@ public struct CSVReader {
 
     static let byteOrderMark: [UInt8] = [0xef, 0xbb, 0xbf]
 
-    /// Many letters begin with the mark's first byte.
+    /// Many letters begin with the first byte of the mark, so all of its bytes are compared.
     private mutating func skipByteOrderMark() throws {
         isAtStart = false
         var read: [UInt8] = []
@@ -96,7 +97,7 @@ public struct CSVReader {
         currentLine += 1
     }
 
-    /// Reads up to, and not over, the comma, line end or end of file that ends the field.
+    /// Reads a field up to the comma, line end or end of file, which it does not read.
     private mutating func readField() throws -> CSVField {
         field.removeAll(keepingCapacity: true)
         guard try peek() == UInt8(ascii: "\"") else {

@@ -1,6 +1,6 @@
-/// Writes comma-separated values that `CSVReader` reads back as they were. Lines end with LF.
+/// Writes comma-separated values, which `CSVReader` reads back unchanged. Lines end with LF.
 public struct CSVWriter {
-    /// What has been written and not yet taken.
+    /// The bytes that were written and not taken yet.
     public private(set) var bytes: [UInt8] = []
 
     public init() {}
@@ -20,7 +20,7 @@ public struct CSVWriter {
         bytes.append(UInt8(ascii: "\n"))
     }
 
-    /// Gives what has been written and starts anew.
+    /// Returns the written bytes, and empties the buffer.
     public mutating func take() -> [UInt8] {
         let taken = bytes
         bytes.removeAll(keepingCapacity: true)
@@ -31,7 +31,7 @@ public struct CSVWriter {
         let utf8 = field.text.utf8
         let needsQuotes =
             field.isQuoted || utf8.contains { $0 == UInt8(ascii: ",") || $0 == 34 || $0 < 14 }
-            // At the start of a file it would be taken for a mark of the file's, and left out.
+            // At the start of a file, these bytes would be skipped as its byte order mark.
             || utf8.starts(with: CSVReader.byteOrderMark)
         guard needsQuotes else {
             bytes.append(contentsOf: utf8)

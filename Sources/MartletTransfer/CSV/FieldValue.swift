@@ -4,7 +4,7 @@ import SQLiteRecords
 
 /// Turns the text of a field into a value of an attribute's kind.
 enum FieldValue {
-    /// - Returns: The value, or what was expected instead.
+    /// - Returns: The value, or a description of the expected text.
     static func read(_ field: CSVField, as attribute: Attribute) -> Result<Value, Mismatch> {
         if field.isNull {
             guard attribute.isRequired, !attribute.hasDefault else { return .success(.null) }
@@ -77,7 +77,8 @@ enum FieldValue {
         return .success(.real(number))
     }
 
-    /// `Double` reads "inf" and "nan" too, and hexadecimal; those are no numbers here.
+    /// Returns whether a byte can be part of a number. `Double` also reads "inf", "nan" and
+    /// hexadecimal, which are no numbers here.
     private static func isOfNumber(_ byte: UInt8) -> Bool {
         (48...57).contains(byte) || "+-.eE".utf8.contains(byte)
     }

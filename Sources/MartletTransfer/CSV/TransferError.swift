@@ -1,4 +1,4 @@
-/// An import or export that could not be done, with a sentence that says what to do.
+/// The error of an import or export, with a sentence that contains the remedy.
 public struct TransferError: Error, Hashable, Sendable, CustomStringConvertible {
     public let message: String
 

@@ -5,17 +5,17 @@ import MartletStore
 import SQLiteRecords
 import SystemKit
 
-/// Writes a device's records as CSV files, one for each type, all of one moment.
+/// Writes a device's records as CSV files, one for each type, in the state of one moment.
 public struct Exporter: Sendable {
     private let client: MartletClient
-    /// Rows held in memory at a time.
+    /// The number of rows in memory at a time.
     private static let pageRows = 2_000
 
     public init(client: MartletClient) {
         self.client = client
     }
 
-    /// What was written for one type.
+    /// The result for one type.
     public struct Table: Hashable, Sendable {
         /// The entity type's name.
         public let type: String
@@ -27,16 +27,16 @@ public struct Exporter: Sendable {
         public let unreadable: [String]
     }
 
-    /// Writes the files; a file that is there is replaced as a whole once it is complete.
+    /// Writes the files. An existing file is replaced as a whole once the new one is complete.
     ///
     /// Null is an empty field, and an empty text is `""`. Booleans are true and false, binary data
     /// and text that is not UTF-8 are base64. In a column without a type, a text that looks like a number is quoted.
     /// - Parameters:
     ///   - types: The types to write; nil for all.
-    ///   - folder: Made where it is missing.
-    /// - Throws: `TransferError` for unknown types, for names that no file can have, and if the device's own file,
-    ///   a folder or a link stands where a file goes: nothing is written then. The same for a folder that cannot be
-    ///   made, and for a file that cannot be written.
+    ///   - folder: The folder for the files, which is created if it is missing.
+    /// - Throws: `TransferError` for unknown types and for names that no file can have, and if the
+    ///   device's own file, a folder or a link has the name of a file; nothing is written then.
+    ///   Also `TransferError` if the folder cannot be created or a file cannot be written.
     public func run(
         schema: Schema, types: [String]? = nil, folder: URL
     ) async throws -> [Table] {
@@ -88,7 +88,8 @@ public struct Exporter: Sendable {
 
     private static let endings = [".csv", ".csv.partial"]
 
-    /// Throws if a file of the export would replace the device's file, or one of SQLite's files beside it.
+    /// Throws an error if a file of the export would replace the device's file, or one of SQLite's
+    /// files next to it.
     private static func check(
         _ folder: URL, isNotOf device: String, _ types: [EntityType]
     ) throws {
@@ -103,7 +104,7 @@ public struct Exporter: Sendable {
         }
     }
 
-    /// A file, by whichever of its names.
+    /// The identity of a file, whichever of its names is used.
     private struct FilePlace: Hashable {
         let disk: UInt64
         let number: UInt64
@@ -119,7 +120,7 @@ public struct Exporter: Sendable {
         }
     }
 
-    /// Refuses everything but files in the files' places: a folder, a link or a pipe is never replaced.
+    /// Refuses to replace anything except a file: a folder, a link or a pipe is never replaced.
     private static func checkPlaces(_ types: [EntityType], _ folder: URL) throws {
         for type in types {
             for ending in endings {
@@ -186,7 +187,7 @@ public struct Exporter: Sendable {
             guard rows.count == pageRows else { break }
             last = rows.last?.place
         }
-        // The file that this replaces is not given up for one that a power failure could empty.
+        // Without this, a power failure could leave an empty file in place of the replaced one.
         try handle.synchronize()
         try handle.close()
         // This replaces a file, and never a folder.
@@ -203,7 +204,7 @@ public struct Exporter: Sendable {
 
     private static let mostNotes = 100
 
-    /// A row's key, for the next page.
+    /// The key of a row, after which the next page begins.
     private struct Place {
         let key: SQLValue
         /// Whether the key's bytes are those of a text.
@@ -220,7 +221,7 @@ public struct Exporter: Sendable {
             values.first.map { Place(key: $0, isTextBytes: !hasReadableKey) }
         }
 
-        /// The key as a message shows it.
+        /// The key as messages show it.
         var name: String {
             switch values.first {
             case .integer(let id): String(id)
@@ -251,7 +252,7 @@ public struct Exporter: Sendable {
             return try context.rows("SELECT \(columns.joined(separator: ", ")) \(rest)", arguments)
                 .map { ReadRow(values: $0.values) }
         } catch let error as StoreError where error.kind == .value {
-            // A text that is not UTF-8: all texts are read as bytes.
+            // If a text is not UTF-8, all texts are read as bytes.
             let pairs = columns.map {
                 "iif(typeof(\($0)) = 'text', CAST(\($0) AS BLOB), \($0)), typeof(\($0)) = 'text'"
             }

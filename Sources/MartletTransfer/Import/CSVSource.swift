@@ -11,8 +11,8 @@ public struct CSVSource: ImportSource {
     }
 
     /// Starts reading after the line of names.
-    /// - Throws: `CSVFault` for a column that the type has not, or has twice, or cannot take, and
-    ///   for a required attribute that no column gives.
+    /// - Throws: `CSVFault` for a column that the type does not have, that occurs twice or that
+    ///   cannot be imported, and for a required attribute without a column.
     public func open(_ type: EntityType) throws -> any ImportCursor {
         var reader = try file.open()
         guard let header = try reader.next() else {

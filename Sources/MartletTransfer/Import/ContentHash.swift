@@ -1,6 +1,7 @@
 import MartletModel
 
-/// FNV-1a, 64 bits (Fowler, Noll, Vo): tells whether a source has changed since it was last read.
+/// A hash that shows whether a source has changed since it was last read: FNV-1a of 64 bits
+/// (Fowler, Noll, Vo).
 struct ContentHash {
     private(set) var value: UInt64 = 0xcbf2_9ce4_8422_2325
 
@@ -8,7 +9,7 @@ struct ContentHash {
         value = (value ^ UInt64(byte)) &* 0x100_0000_01b3
     }
 
-    /// Adds a text and what ends it.
+    /// Adds a text and an end mark.
     mutating func add(_ text: String) {
         for byte in text.utf8 { add(byte) }
         add(0xff as UInt8)

@@ -6,14 +6,14 @@ struct ImportBatch: Sendable {
     let table: ImportPlan.Table
     let columns: [ImportColumn]
     let rows: [[Value]]
-    /// Records of the source written once this batch is.
+    /// The number of the source's records that are written once this batch is.
     let done: Int
-    /// The types of which something was or will be imported.
+    /// The types of which records were or will be imported.
     let sourced: Set<String>
     let schema: Schema
 
-    /// Writes the records, the ids they got and how far the source is.
-    /// - Returns: The id that each given id became.
+    /// Writes the records, their new ids and the progress of the source.
+    /// - Returns: The new id for each given id.
     func write(
         _ context: WriteContext, maps: [String: [RecordID: RecordID]]
     ) throws -> [(given: RecordID, id: RecordID)] {
@@ -25,7 +25,7 @@ struct ImportBatch: Sendable {
             var key: String?
             if table.type.keyKind == .text, let given { key = given.description }
             let id = try context.insert(table.type.name, values, id: key)
-            // Others would refer to a record that is not there.
+            // Other records would refer to a missing record.
             guard id != .integer(0) else { throw Self.passedOver(table.type.name) }
             if let given {
                 own[given] = id
@@ -57,8 +57,8 @@ struct ImportBatch: Sendable {
         return made
     }
 
-    /// - Throws: `TransferError` if another import has taken the record meanwhile: this one looked at
-    ///   what there was when it began.
+    /// - Throws: `TransferError` if another import has imported the record meanwhile, because this
+    ///   import has read the state only when it began.
     private func note(_ given: RecordID, _ id: RecordID, _ context: WriteContext) throws {
         do {
             try context.rows(
@@ -90,7 +90,7 @@ struct ImportBatch: Sendable {
                 given = table.type.givenID(value)
                 continue
             case .attribute(let attribute):
-                // A required attribute with a default takes it where the source has nothing.
+                // A required attribute with a default gets the default if the source has no value.
                 if value == .null, attribute.isRequired, attribute.hasDefault { continue }
                 names.append(attribute.name)
                 values.append(SQLValue(value, kind: attribute.kind))
@@ -106,7 +106,7 @@ struct ImportBatch: Sendable {
                 if let found {
                     values.append(try context.currentID(reference.target, found).sqlValue)
                 } else if !sourced.contains(reference.target) {
-                    // Nothing of that type is imported, so it is a record's own id.
+                    // No record of that type is imported, so the value is a record's own id.
                     values.append(id.sqlValue)
                 } else {
                     values.append(.null)
@@ -124,8 +124,8 @@ struct ImportBatch: Sendable {
                 + " the table says.")
     }
 
-    /// Fills in up to `count` references whose records have come meanwhile.
-    /// - Returns: How many.
+    /// Fills in up to `count` references whose records exist by now.
+    /// - Returns: The number of references filled in.
     static func fillReferences(
         _ context: WriteContext, count: Int, maps: [String: [RecordID: RecordID]], schema: Schema
     ) throws -> Int {

@@ -2,14 +2,14 @@ import Martlet
 import MartletModel
 import MartletStore
 
-/// What earlier imports into a device's file did, kept in the file.
+/// The record of earlier imports into a device's file, which the file contains.
 struct ImportJournal: Sendable {
     let client: MartletClient
 
-    /// One source's state.
+    /// The state of one source.
     struct Table: Hashable, Sendable {
         let fingerprint: String
-        /// Records written.
+        /// The number of records written.
         let done: Int
         let total: Int
     }
@@ -38,7 +38,7 @@ struct ImportJournal: Sendable {
         }
     }
 
-    /// Forgets what was imported of some types; the records stay.
+    /// Forgets the imports of some types. The records stay.
     func forget(_ types: [String]) async throws {
         try await client.write { context in
             for type in types {
@@ -64,7 +64,7 @@ struct ImportJournal: Sendable {
         return result
     }
 
-    /// The ids that given ids became, for every type that others refer to.
+    /// Returns the new id of each given id, for every type that others refer to.
     func maps(_ schema: Schema) async throws -> [String: [RecordID: RecordID]] {
         let targets = Set(schema.types.flatMap { $0.references.map(\.target) })
         var result: [String: [RecordID: RecordID]] = [:]

@@ -1,31 +1,33 @@
 public import MartletModel
 internal import MartletProtocol
 
-/// What an import will do: every source read once and found good, parents before children.
+/// The plan of an import: all sources, checked, with parents before children.
 public struct ImportPlan: Sendable {
-    /// One source, checked.
+    /// One checked source.
     public struct Table: Sendable {
         public let source: any ImportSource
         public let type: EntityType
         public let recordCount: Int
-        /// Names the content.
+        /// A hash that identifies the content.
         public let fingerprint: String
     }
 
-    /// In the order in which they are imported.
+    /// The sources in the order of their import.
     public let tables: [Table]
 
-    /// All records of all sources.
+    /// The number of records of all sources.
     public var recordCount: Int { tables.reduce(0) { $0 + $1.recordCount } }
 
     /// Reads all sources and checks every value and every reference, before anything is written.
     ///
     /// - Parameters:
-    ///   - known: The ids given by earlier imports, by type; references may point at them too.
-    ///   - exists: Whether a type that no source and no earlier import gives has a record.
-    /// - Throws: `CSVFault` naming file, line and column of the first thing wrong; `TransferError`
-    ///   for a source whose type the schema has not.
-    /// - Complexity: O(*n*) time and memory, *n* records: the given ids are held.
+    ///   - known: The given ids of earlier imports, by type. References may name them too.
+    ///   - exists: Returns whether a record exists, for types without a source or an earlier
+    ///     import.
+    /// - Throws: `CSVFault` with the file, line and column of the first fault; `TransferError` if
+    ///   the schema lacks the type of a source.
+    /// - Complexity: O(*n*) time and memory for *n* records, because the given ids are held in
+    ///   memory.
     public init(
         sources: [any ImportSource], schema: Schema, known: [String: Set<RecordID>] = [:],
         exists: (_ type: String, _ id: RecordID) throws -> Bool = { _, _ in false }
@@ -41,8 +43,8 @@ public struct ImportPlan: Sendable {
         self.tables = tables
     }
 
-    /// The types that have sources, each after the types it refers to, as far as there are no
-    /// cycles; otherwise in the schema's order.
+    /// Returns the types that have sources, each after the types that it refers to. Types in a
+    /// cycle are in the schema's order.
     private static func ordered(
         _ sources: [any ImportSource], _ schema: Schema
     ) throws -> [EntityType] {
@@ -72,7 +74,7 @@ public struct ImportPlan: Sendable {
 }
 
 extension [Value] {
-    /// The approximate bytes of the values in a change set.
+    /// The approximate number of bytes of the values in a change set.
     var byteCount: Int {
         reduce(0) { sum, value in
             guard case .text(let text) = value else { return sum + 16 }
@@ -81,15 +83,15 @@ extension [Value] {
     }
 }
 
-/// Reads sources and keeps what is needed to judge their references.
+/// Reads sources, and keeps the ids that are needed to check their references.
 private struct ImportCheck {
     let schema: Schema
     var given: [String: Set<RecordID>]
-    /// Types with records of an import.
+    /// The types with records of an import.
     let sourced: Set<String>
     private var forward: [Forward] = []
 
-    /// A reference to a record that has not been read yet.
+    /// A reference to a record that was not read yet.
     private struct Forward {
         let label: String
         let line: Int
@@ -167,7 +169,7 @@ private struct ImportCheck {
         forward.append(place)
     }
 
-    /// Judges the references that pointed forward.
+    /// Checks the references to records that had not been read yet.
     func finish() throws {
         for place in forward where !(given[place.target]?.contains(place.id) ?? false) {
             throw dangling(place)

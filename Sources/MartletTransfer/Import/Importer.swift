@@ -3,12 +3,12 @@ public import MartletModel
 import MartletStore
 import SQLiteRecords
 
-/// Brings records from other places into a device's file, in change sets.
+/// Imports records into a device's file, in change sets.
 ///
-/// Ids of integer keys are made anew on the device, and every given id is kept beside the one it
-/// became, so that references hold between files, between runs, and after the server has replaced
-/// the temporary ids. What was imported and how far stands in the same transaction as the records:
-/// an import that was killed goes on where it was, and one that is done is not done again.
+/// The device assigns new integer ids, and keeps every given id with its new one. References
+/// therefore hold between files, between runs, and after the server has replaced the temporary ids.
+/// The progress is stored in the same transaction as the records: a killed import continues where
+/// it was, and a complete one is not repeated.
 public struct Importer: Sendable {
     private let client: MartletClient
     private let options: ImportOptions
@@ -22,12 +22,12 @@ public struct Importer: Sendable {
 
     /// Imports all sources, parents before children.
     ///
-    /// Everything is read and checked once before the first record is written.
+    /// All sources are read and checked before the first record is written.
     /// - Parameters:
     ///   - progress: Called after every change set.
-    ///   - afterSet: Called after every change set with the number of sets so far, the place to
-    ///     exchange with a server. What it throws stops the import, which can be taken up again.
-    /// - Throws: `CSVFault`, `TransferError`, and what the client throws.
+    ///   - afterSet: Called after every change set with the number of sets so far, for example to
+    ///     exchange with a server. An error stops the import, which can be continued later.
+    /// - Throws: `CSVFault`, `TransferError`, and the client's errors.
     public func run(
         _ sources: [any ImportSource], schema: Schema,
         progress: (ImportProgress) -> Void = { _ in },
@@ -61,12 +61,12 @@ public struct Importer: Sendable {
         return report
     }
 
-    /// Checks the sources against the schema, against earlier imports and the device's records.
+    /// Checks the sources against the schema, earlier imports and the device's records.
     private func plan(
         _ sources: [any ImportSource], _ schema: Schema, done: [String: ImportJournal.Table],
         maps: [String: [RecordID: RecordID]]
     ) async throws -> ImportPlan {
-        // The ids of a source that is taken up again are given by the source itself.
+        // If a source is continued, it gives its ids again itself.
         var known = maps.filter { !$0.value.isEmpty }.mapValues { Set($0.keys) }
         for source in sources { known[source.type] = nil }
         let wanted = try await existing(sources, schema, known: known)
@@ -87,7 +87,8 @@ public struct Importer: Sendable {
         return plan
     }
 
-    /// Ids of records to which sources may refer though nothing of their type was imported.
+    /// Returns the ids of records to which sources may refer although no record of their type was
+    /// imported.
     private func existing(
         _ sources: [any ImportSource], _ schema: Schema, known: [String: Set<RecordID>]
     ) async throws -> [String: Set<RecordID>] {
@@ -156,7 +157,7 @@ public struct Importer: Sendable {
         }
     }
 
-    /// Fills in the references that pointed at records further down.
+    /// Fills in the references to records that came later in the sources.
     private func fillReferences(
         _ journal: ImportJournal, maps: [String: [RecordID: RecordID]], schema: Schema,
         report: inout ImportReport, afterSet: (Int) async throws -> Void
@@ -173,31 +174,31 @@ public struct Importer: Sendable {
     }
 }
 
-/// How an import is done.
+/// The options of an import.
 public struct ImportOptions: Hashable, Sendable {
     /// The records in one change set; fewer if they take more than 4 MiB.
     public var setSize = 1_000
-    /// Whether to forget earlier imports of the same types, and so make new records.
+    /// Whether to forget earlier imports of the same types, so that new records are made.
     public var again = false
 
     public init() {}
 }
 
-/// How far an import is.
+/// The progress of an import.
 public struct ImportProgress: Hashable, Sendable {
     /// The type whose records are being written.
     public let type: String
-    /// Records written, those of an earlier run included.
+    /// The number of records written, including those of an earlier run.
     public let done: Int
-    /// Records in all.
+    /// The number of all records.
     public let total: Int
 }
 
-/// What an import did.
+/// The result of an import.
 public struct ImportReport: Hashable, Sendable {
-    /// Records written.
+    /// The number of records written.
     public var records: Int
-    /// Records that an earlier run had written.
+    /// The number of records that an earlier run had written.
     public var skipped: Int
     public var changeSets: Int
 }

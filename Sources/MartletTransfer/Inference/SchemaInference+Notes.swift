@@ -1,5 +1,5 @@
 extension SchemaInference {
-    /// What was found, for a person to check: a line for each table.
+    /// The findings for a person to check, a line for each table.
     public var notes: [String] {
         tables.map { table in
             let references = table.columns.compactMap { column in

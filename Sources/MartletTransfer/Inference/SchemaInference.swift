@@ -2,40 +2,41 @@ import MartletModel
 import MartletProtocol
 import SQLiteRecords
 
-/// Finds out a schema from CSV files, for data that comes without one.
+/// Infers a schema from CSV files, for data that has none.
 ///
-/// A column `id`, in letters of either case, is the key. A column `NAME_id` whose values are all ids of one of the other files
-/// is a reference to it: the file called NAME, or its plural, where leading words may be left out
-/// (`birth_country_id` → `countries`). A column of integers of at most 64 bits is INTEGER, of numbers
-/// that a 64-bit floating point number holds without losing a digit REAL, anything else TEXT.
-/// Everything but the key may be null.
+/// The column `id`, in letters of either case, is the key. A column `NAME_id` is a reference to
+/// another file if all its values are ids there. The name of that file is NAME or its plural, and
+/// leading words may be left out (`birth_country_id` → `countries`). A column of integers of at
+/// most 64 bits is INTEGER. A column of numbers that a 64-bit floating-point number holds without
+/// losing a digit is REAL. Any other column is TEXT. All columns except the key may be null.
 public struct SchemaInference: Sendable {
-    /// One file's table.
+    /// The table of one file.
     public struct Table: Hashable, Sendable {
         public let name: String
         public let recordCount: Int
-        /// The key's column, as the file spells it.
+        /// The key column, as the file spells it.
         public let key: String
-        /// The columns but the key, with what they were found to hold.
+        /// The columns except the key, with the inferred content.
         public let columns: [Column]
     }
 
-    /// One column.
+    /// A column.
     public struct Column: Hashable, Sendable {
         public let name: String
-        /// INTEGER, REAL or TEXT.
+        /// The declared type: INTEGER, REAL or TEXT.
         public let kind: String
-        /// The table it refers to.
+        /// The table that the column refers to; nil for none.
         public let target: String?
-        /// A table it seems to refer to by its name, though some values are no ids there.
+        /// A table that the column seems to refer to by its name, although some values are no ids
+        /// there; nil for none.
         public let refused: String?
     }
 
     public let tables: [Table]
 
-    /// Reads the files, twice.
-    /// - Throws: `CSVFault` for a file that is not CSV, `TransferError` for a table's or a
-    ///   column's name that the wire reserves.
+    /// Reads the files twice, and infers the schema.
+    /// - Throws: `CSVFault` for a file that is not CSV; `TransferError` if the wire reserves the
+    ///   name of a table or a column.
     public init(_ files: [CSVFile]) throws {
         let surveys = try files.map { try TableSurvey($0) }
         let ids = Dictionary(
@@ -56,8 +57,8 @@ public struct SchemaInference: Sendable {
         }
     }
 
-    /// The schema as SQL DDL, tables in the order of their names; every reference has an index, so
-    /// that deleting what it points at need not read the whole table.
+    /// The schema as SQL DDL, with the tables in the order of their names. Every reference has an
+    /// index, so that deleting its target does not read the whole table.
     public var script: String {
         tables.map { table in
             let key = table.key == "id" ? "id" : SQLName.quoted(table.key)
@@ -77,7 +78,7 @@ public struct SchemaInference: Sendable {
         }.joined()
     }
 
-    /// The table a column's name speaks of.
+    /// Returns the table that a column's name means; nil if there is none.
     static func target(of column: String, among tables: Set<String>) -> String? {
         guard column.hasSuffix("_id") else { return nil }
         var words = column.dropLast(3).split(separator: "_")
@@ -89,7 +90,8 @@ public struct SchemaInference: Sendable {
         return nil
     }
 
-    /// A name and what its plural may be; of a name of several words, any one may take it.
+    /// Returns a name and its possible plurals. In a name of several words, any of them may have
+    /// the plural form.
     private static func plurals(of name: String) -> [String] {
         var forms = [name, name + "s", name + "es"]
         if name.hasSuffix("y") { forms.append(name.dropLast() + "ies") }
@@ -102,11 +104,12 @@ public struct SchemaInference: Sendable {
     }
 }
 
-/// What one reading of a file shows.
+/// The results of one reading of a file.
 private struct TableSurvey {
     enum Kind {
         case integer
-        /// An integer that no floating-point number holds, so that its column cannot be REAL.
+        /// An integer that no floating-point number holds exactly, so that its column cannot be
+        /// REAL.
         case longInteger
         case real
         case text
@@ -130,7 +133,7 @@ private struct TableSurvey {
     let key: String
     private(set) var recordCount = 0
     private(set) var ids: Set<String> = []
-    /// All but the key.
+    /// The columns except the key.
     let columns: [(name: String, kind: Kind)]
 
     init(_ file: CSVFile) throws {
@@ -197,7 +200,8 @@ private struct TableSurvey {
     }
 
     private static func kind(_ text: String) -> Kind {
-        // A leading zero or plus sign would be lost in a number: a postal code, a phone number.
+        // A number would lose a leading zero or plus sign, for example of a postal code or a phone
+        // number.
         if let number = Int64(text), String(number) == text {
             return DecimalText.isExact(text) ? .integer : .longInteger
         }
@@ -208,7 +212,7 @@ private struct TableSurvey {
         return .real
     }
 
-    /// Digits with at most one point, and at most a minus before them.
+    /// Returns whether a text is digits with at most one point, and at most a minus before them.
     private static func isDecimal(_ text: String) -> Bool {
         let digits = text.utf8.dropFirst(text.hasPrefix("-") ? 1 : 0)
         let points = digits.count { $0 == UInt8(ascii: ".") }
@@ -216,7 +220,7 @@ private struct TableSurvey {
             && digits.allSatisfy { (48...57).contains($0) || $0 == UInt8(ascii: ".") }
     }
 
-    /// The columns some value of which is no id of the guessed table.
+    /// Returns the columns of which some value is no id of the guessed table.
     func brokenReferences(
         _ file: CSVFile, guesses: [String?], ids: [String: Set<String>]
     ) throws -> Set<Int> {

@@ -22,6 +22,7 @@ extension PostgresConnection {
     /// creates.
     ///
     /// ```swift
+    /// let connection = try PostgresConnection(address)
     /// let answers = try connection.pipeline([
     ///     [PostgresStatement("INSERT INTO clubs (name) VALUES ($1)", [.text("Rowing")])],
     ///     [PostgresStatement("SELECT count(*) FROM clubs")],

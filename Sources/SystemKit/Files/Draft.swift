@@ -8,15 +8,16 @@ internal import Synchronization
     internal import Darwin
 #endif
 
-/// A file that is being written under a name of its own, until it takes the place of another.
+/// A file that is being written under a temporary name, until it replaces another file.
 ///
-/// Its writer holds it locked. The lock goes with the process, so a draft that can be locked is one
-/// whose writer is gone.
+/// Its writer holds a lock on it. The lock ends with the process. If a draft can be locked, its
+/// writer is gone.
 struct Draft: ~Copyable {
     private static let prefix = ".martlet-"
     private static let suffix = ".draft"
     private static let count = Atomic<UInt64>(0)
-    /// Names tried before giving up; each one taken was left behind by a process of this number.
+    /// The number of names that are tried. A name that is taken was left behind by an earlier
+    /// process with the same number.
     private static let attempts = 10_000
 
     let name: String
@@ -39,8 +40,8 @@ struct Draft: ~Copyable {
                 throw .last(.create)
             }
             let file = OpenFile(descriptor: opened, faults: folder.faults)
-            // Between its creation and its locking another process may have thought it abandoned,
-            // and removed it.
+            // Another process may have taken the file for an abandoned one, and removed it before
+            // it was locked.
             do throws(SystemError) {
                 guard file.lock(), try file.facts().links > 0 else { continue }
             } catch {
@@ -56,13 +57,13 @@ struct Draft: ~Copyable {
 }
 
 extension Folder {
-    /// Puts a file with these bytes under a name, in the place of what was there. It is open to its
-    /// owner alone.
+    /// Stores a file with these bytes under a name, and replaces the file before. Only its owner
+    /// can open it.
     ///
-    /// Whenever the process dies or the power fails, the name stands for the old file or the new
-    /// one, whole: the bytes are on the disk under another name first (POSIX rename is atomic).
-    /// After an error too; which of the two it is, is open if bringing the folder to the disk
-    /// failed.
+    /// If the process dies or the power fails, the name refers to the whole old file or the whole
+    /// new one: the bytes are first written to the disk under another name (POSIX rename is
+    /// atomic). The same holds after an error. If the error came from synchronising the folder, it
+    /// is unknown which of the two it is.
     public func write(_ bytes: [UInt8], as name: String) throws(SystemError) {
         let draft = try Draft(in: self)
         do throws(SystemError) {
@@ -75,8 +76,9 @@ extension Folder {
         try synchronize()
     }
 
-    /// Puts a copy of an open file under a name, as `write` does, a part at a time.
-    /// - Parameter isWanted: Asked before each part; once it says no, nothing has happened.
+    /// Stores a copy of an open file under a name, as `write` does, part by part.
+    /// - Parameter isWanted: Called before each part; if it returns false, the copy is abandoned
+    ///   and the name is unchanged.
     public func write(
         copyOf source: borrowing OpenFile, as name: String, while isWanted: () -> Bool = { true }
     ) throws(SystemError) {
@@ -102,13 +104,14 @@ extension Folder {
         guard renameat(descriptor, draft.name, descriptor, name) == 0 else { throw .last(.rename) }
     }
 
-    /// Where this fails, the draft is abandoned, and removed as such some time.
+    /// Removes a draft. If that fails, a later call of `removeAbandonedDrafts` removes it.
     private func discard(_ draft: borrowing Draft) {
         _ = try? unlink(draft.name)
     }
 
-    /// Removes drafts whose writers are gone: a process was killed while it wrote.
-    /// - Returns: How many there were.
+    /// Removes drafts whose writers are gone, for example because a process was killed while it
+    /// wrote.
+    /// - Returns: The number of drafts removed.
     @discardableResult
     public func removeAbandonedDrafts() throws(SystemError) -> Int {
         var count = 0
@@ -116,7 +119,7 @@ extension Folder {
             guard let file = try file(name), file.lock() else { continue }
             if try unlink(name) { count += 1 }
         }
-        // What a power cut brings back is found again the next time.
+        // If a power cut brings one back, the next call finds it again.
         return count
     }
 }

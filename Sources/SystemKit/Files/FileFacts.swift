@@ -6,9 +6,9 @@
     internal import Darwin
 #endif
 
-/// What the operating system knows of a file or folder.
+/// The properties of a file or folder, as the operating system reports them.
 public struct FileFacts: Hashable, Sendable {
-    /// What stands under a name.
+    /// The kind of thing that a name refers to.
     public enum Form: Hashable, Sendable {
         case file
         case folder
@@ -16,21 +16,21 @@ public struct FileFacts: Hashable, Sendable {
         case other
     }
 
-    /// What it is.
+    /// The kind of the file.
     public let form: Form
-    /// Its length in bytes.
+    /// The length in bytes.
     public let size: Int64
-    /// Who may do what: the last nine bits of the mode, as `chmod` takes them.
+    /// The permissions: the last nine bits of the mode, as `chmod` takes them.
     public let permissions: UInt16
-    /// Whether it belongs to the user this process runs as.
+    /// Whether the file belongs to the user of this process.
     public let isOwn: Bool
-    /// How many names it has; 0 once it was removed while open.
+    /// The number of its names; 0 if it was removed while it was open.
     let links: UInt64
 
-    /// Whether users other than the owner may read, write or search it.
+    /// Whether users other than the owner can read, write or search the file.
     public var isOpenToOthers: Bool { permissions & 0o077 != 0 }
 
-    /// Whether a path is on a file system that can only be read. False if the system does not say.
+    /// Returns whether a path is on a read-only file system; false if the system does not say.
     public static func isOnReadOnlyDisk(_ path: String) -> Bool {
         var facts = statvfs()
         return statvfs(path, &facts) == 0 && UInt64(facts.f_flag) & UInt64(ST_RDONLY) != 0

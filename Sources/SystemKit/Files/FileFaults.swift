@@ -1,9 +1,9 @@
-/// Lets operations fail on purpose, so that a test can stand for a full disk or a killed process.
+/// Makes operations fail on purpose, so that a test can simulate a full disk or a killed process.
 public struct FileFaults: Sendable {
     let decide: @Sendable (FileOperation) -> Int32?
 
-    /// - Parameter decide: Asked before each operation; a number (`errno`) makes it fail with that
-    ///   number, and nothing is done.
+    /// - Parameter decide: Called before each operation. If it returns a number (`errno`), the
+    ///   operation does nothing and fails with that number.
     public init(_ decide: @escaping @Sendable (FileOperation) -> Int32?) {
         self.decide = decide
     }

@@ -1,4 +1,4 @@
-/// A step of working with files, as the operating system sees it.
+/// A file operation of the operating system.
 public enum FileOperation: String, Hashable, Sendable, CaseIterable {
     case makeFolder = "make a folder"
     case openFolder = "open a folder"

@@ -19,7 +19,7 @@ public struct FileStamp: Hashable, Sendable {
     public let size: Int64
 
     /// Reads the stamp of the file under a path, following links.
-    /// - Returns: Nil if there is no file, or the system does not answer.
+    /// - Returns: The stamp; nil if there is no file, or the system does not answer.
     public init?(path: String) {
         var status = stat()
         guard stat(path, &status) == 0 else { return nil }

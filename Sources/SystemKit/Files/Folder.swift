@@ -6,10 +6,10 @@
     internal import Darwin
 #endif
 
-/// An open folder, whose files are reached through it: not even renaming the folder meanwhile leads
-/// elsewhere. Links that stand for files in it are not followed. Every call blocks.
+/// An open folder. Its files are opened relative to it, so calls reach the same folder even if it
+/// is renamed meanwhile. Symbolic links in it are not followed. Every call blocks.
 ///
-/// A name is one component, without “/”; the caller sees to that.
+/// A name is one component, without “/”; the caller ensures that.
 public struct Folder: ~Copyable {
     let descriptor: Int32
     let faults: FileFaults?
@@ -27,14 +27,14 @@ public struct Folder: ~Copyable {
         _ = close(descriptor)
     }
 
-    /// Makes a folder, and those above it where they are missing, each open to its owner alone.
-    /// Does nothing where the folder is there already.
+    /// Creates a folder and the missing folders above it. Only the owner can open them. Does
+    /// nothing if the folder exists.
     public static func make(path: String, faults: FileFaults? = nil) throws(SystemError) {
         try faults?.check(.makeFolder)
         if mkdir(path, 0o700) == 0 { return }
         switch errno {
         case EEXIST:
-            // That a folder is what stands there shows when it is opened.
+            // If it is not a folder, opening it fails.
             return
         case ENOENT:
             guard let parent = parent(of: path) else { throw .last(.makeFolder) }
@@ -52,7 +52,7 @@ public struct Folder: ~Copyable {
         return (path.hasPrefix("/") ? "/" : "") + components.joined(separator: "/")
     }
 
-    /// What is known of the folder itself.
+    /// Returns the properties of the folder itself.
     public func facts() throws(SystemError) -> FileFacts {
         try faults?.check(.inspect)
         var status = stat()
@@ -60,7 +60,8 @@ public struct Folder: ~Copyable {
         return FileFacts(status)
     }
 
-    /// What stands under a name, without following a link; nil where nothing does.
+    /// Returns the properties of the file with a name, without following a link; nil if there is
+    /// none.
     public func facts(of name: String) throws(SystemError) -> FileFacts? {
         try faults?.check(.inspect)
         var status = stat()
@@ -69,7 +70,7 @@ public struct Folder: ~Copyable {
         throw .last(.inspect)
     }
 
-    /// The names in the folder, in no order, without “.” and “..” and without drafts
+    /// Returns the names in the folder, in no order, without “.” and “..” and without drafts
     /// (`removeAbandonedDrafts`). Names that are not UTF-8 are left out.
     public func names() throws(SystemError) -> [String] {
         try allNames().filter { !Draft.isName($0) }
@@ -77,7 +78,8 @@ public struct Folder: ~Copyable {
 
     func allNames() throws(SystemError) -> [String] {
         try faults?.check(.list)
-        // A descriptor of its own: reading moves its position, and closing the stream closes it.
+        // The stream needs its own descriptor: reading moves its position, and closing the stream
+        // closes it.
         let opened = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard opened >= 0 else { throw .last(.list) }
         guard let stream = fdopendir(opened) else {
@@ -94,14 +96,14 @@ public struct Folder: ~Copyable {
                 guard errno == 0 else { throw .last(.list) }
                 return names
             }
-            // Only as much of the entry as its name needs is there to be read.
+            // Only as many bytes of the entry can be read as its name needs.
             let start = UnsafeRawPointer(entry).advanced(by: offset)
             let name = String(validatingCString: start.assumingMemoryBound(to: CChar.self))
             if let name, name != ".", name != ".." { names.append(name) }
         }
     }
 
-    /// Opens a file for reading; nil where nothing has that name.
+    /// Opens a file for reading. Returns nil if there is no file with that name.
     public func file(_ name: String) throws(SystemError) -> OpenFile? {
         try faults?.check(.open)
         let flags = O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK
@@ -111,9 +113,8 @@ public struct Folder: ~Copyable {
         throw .last(.open)
     }
 
-    /// Opens a file for writing behind what it has, making it, open to its owner alone, where it is
-    /// missing.
-    /// - Parameter keeping: How many bytes of it stay; nil for all, 0 to write it anew.
+    /// Opens a file for appending. If it is missing, creates it; only its owner can then open it.
+    /// - Parameter keeping: The number of its bytes to keep; nil keeps all, and 0 empties it.
     public func appending(to name: String, keeping: Int64? = nil) throws(SystemError) -> OpenFile {
         try faults?.check(.create)
         let flags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC
@@ -129,16 +130,16 @@ public struct Folder: ~Copyable {
         return file
     }
 
-    /// Gives a file another name, in the place of what has it; for good once this returns. That the
-    /// content is on the disk before is the caller's part.
+    /// Renames a file, and replaces a file that has the new name. The change is durable when this
+    /// returns. The caller must synchronise the content before.
     public func rename(_ name: String, to other: String) throws(SystemError) {
         try faults?.check(.rename)
         guard renameat(descriptor, name, descriptor, other) == 0 else { throw .last(.rename) }
         try synchronize()
     }
 
-    /// Removes a file, for good once this returns.
-    /// - Returns: False where nothing has that name.
+    /// Removes a file. The removal is durable when this returns.
+    /// - Returns: False if there is no file with that name.
     @discardableResult
     public func remove(_ name: String) throws(SystemError) -> Bool {
         guard try unlink(name) else { return false }
@@ -146,7 +147,7 @@ public struct Folder: ~Copyable {
         return true
     }
 
-    /// Removes a file, which a power cut may bring back.
+    /// Removes a file. A power cut may bring it back.
     func unlink(_ name: String) throws(SystemError) -> Bool {
         try faults?.check(.remove)
         if unlinkat(descriptor, name, 0) == 0 { return true }
@@ -154,7 +155,7 @@ public struct Folder: ~Copyable {
         throw .last(.remove)
     }
 
-    /// Returns once the folder's names are on the disk as they are now.
+    /// Writes the folder's names to the disk, and returns when they are stored.
     func synchronize() throws(SystemError) {
         try faults?.check(.synchronize)
         guard Repeating.call({ fsync(descriptor) }) == 0 else { throw .last(.synchronize) }

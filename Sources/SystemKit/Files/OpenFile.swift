@@ -6,7 +6,7 @@
     internal import Darwin
 #endif
 
-/// An open file; closed when it goes. Every call blocks.
+/// An open file. It is closed when the value is destroyed. Every call blocks.
 public struct OpenFile: ~Copyable, Sendable {
     let descriptor: Int32
     let faults: FileFaults?
@@ -17,20 +17,20 @@ public struct OpenFile: ~Copyable, Sendable {
     }
 
     deinit {
-        // A failed close loses nothing: what must last was brought to the disk before.
+        // A failed close loses nothing, because durable content was synchronised before.
         _ = close(descriptor)
     }
 
-    /// Opens a file anywhere for reading, following links.
+    /// Opens the file at a path for reading, and follows links.
     public init(readingFrom path: String, faults: FileFaults? = nil) throws(SystemError) {
         try faults?.check(.open)
-        // Without O_NONBLOCK a pipe would be waited for.
+        // Without O_NONBLOCK, opening a pipe would wait.
         let opened = Repeating.call { open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
         guard opened >= 0 else { throw .last(.open) }
         self.init(descriptor: opened, faults: faults)
     }
 
-    /// What is known of the file.
+    /// Returns the properties of the file.
     public func facts() throws(SystemError) -> FileFacts {
         try faults?.check(.inspect)
         var status = stat()
@@ -38,9 +38,9 @@ public struct OpenFile: ~Copyable, Sendable {
         return FileFacts(status)
     }
 
-    /// Reads on from where the last read ended.
-    /// - Parameter limit: At most so many bytes.
-    /// - Returns: No bytes at the end of the file.
+    /// Reads from the end of the last read.
+    /// - Parameter limit: The maximum number of bytes.
+    /// - Returns: The bytes; none at the end of the file.
     public func next(atMost limit: Int) throws(SystemError) -> [UInt8] {
         try faults?.check(.read)
         var failure: SystemError?
@@ -55,7 +55,7 @@ public struct OpenFile: ~Copyable, Sendable {
         return bytes
     }
 
-    /// Reads anywhere in the file; where reading goes on from is as before.
+    /// Reads at an offset. The position of `next` does not change.
     /// - Returns: `count` bytes, fewer at the end of the file.
     public func bytes(at offset: Int64, count: Int) throws(SystemError) -> [UInt8] {
         try faults?.check(.read)
@@ -78,13 +78,13 @@ public struct OpenFile: ~Copyable, Sendable {
         return bytes
     }
 
-    /// Everything from where the last read ended.
+    /// Reads from the end of the last read to the end of the file.
     public func rest() throws(SystemError) -> [UInt8] {
         let size = try facts().size
         var bytes: [UInt8] = []
         bytes.reserveCapacity(Int(clamping: size))
         while true {
-            // One byte more than there should be, so that the end shows with the first read.
+            // One byte more than the size, so that the first read shows the end.
             let missing = Int(clamping: size) - bytes.count
             let part = try next(atMost: max(4096, missing + 1))
             if part.isEmpty { return bytes }
@@ -92,7 +92,7 @@ public struct OpenFile: ~Copyable, Sendable {
         }
     }
 
-    /// Writes all bytes after those written before.
+    /// Appends all bytes.
     public func append(_ bytes: [UInt8]) throws(SystemError) {
         try faults?.check(.write)
         let failure = bytes.withUnsafeBytes { buffer -> SystemError? in
@@ -110,18 +110,18 @@ public struct OpenFile: ~Copyable, Sendable {
         if let failure { throw failure }
     }
 
-    /// Returns once the content is on the disk.
+    /// Writes the content to the disk, and returns when it is stored.
     public func synchronize() throws(SystemError) {
         try faults?.check(.synchronize)
         #if canImport(Darwin)
-            // There fsync leaves the content in the drive's cache (man 2 fsync).
+            // On these systems, fsync leaves the content in the drive's cache (man 2 fsync).
             if fcntl(descriptor, F_FULLFSYNC) == 0 { return }
         #endif
         guard Repeating.call({ Int(fsync(descriptor)) }) == 0 else { throw .last(.synchronize) }
     }
 
-    /// Takes the file for this opening alone, until it is closed or the process dies.
-    /// - Returns: False when another opening has it.
+    /// Locks the file for this descriptor, until it is closed or the process dies.
+    /// - Returns: False if another descriptor has the lock.
     func lock() -> Bool {
         flock(descriptor, LOCK_EX | LOCK_NB) == 0
     }

@@ -6,9 +6,9 @@
     internal import Darwin
 #endif
 
-/// System calls that a signal may cut short.
+/// System calls that a signal may interrupt.
 enum Repeating {
-    /// Calls again for as long as a signal interrupts (POSIX EINTR).
+    /// Repeats a call until no signal interrupts it (POSIX EINTR).
     static func call<Number: BinaryInteger>(_ body: () -> Number) -> Number {
         while true {
             let answer = body()

@@ -8,39 +8,39 @@
 
 /// A refusal by the operating system.
 public struct SystemError: Error, Hashable, Sendable {
-    /// What was asked of it.
+    /// The operation that failed.
     public let operation: FileOperation
     /// The error number (POSIX `errno`).
     public let number: Int32
 
-    /// A refusal; `number` is an `errno`.
+    /// Creates an error; `number` is an `errno`.
     public init(_ operation: FileOperation, number: Int32) {
         self.operation = operation
         self.number = number
     }
 
-    /// The refusal that the C library has just noted for this thread.
+    /// Returns the error that the C library has last stored for this thread.
     static func last(_ operation: FileOperation) -> SystemError {
         SystemError(operation, number: errno)
     }
 
-    /// There is no such file or folder.
+    /// Whether there is no such file or folder.
     public var isMissing: Bool { number == ENOENT }
-    /// Something of that name is there already.
+    /// Whether the name exists already.
     public var isExisting: Bool { number == EEXIST }
-    /// The disk or the user's share of it is used up.
+    /// Whether the disk or the user's quota is full.
     public var isDiskFull: Bool { number == ENOSPC || number == EDQUOT }
-    /// This user may not.
+    /// Whether this user lacks the permission.
     public var isNotPermitted: Bool { number == EACCES || number == EPERM }
-    /// Nobody may change anything there.
+    /// Whether the file system is read-only.
     public var isReadOnly: Bool { number == EROFS }
-    /// The caller wanted no more of it.
+    /// Whether the caller cancelled the operation.
     public var isCancelled: Bool { number == ECANCELED }
-    /// A file stands where a folder is needed.
+    /// Whether a file was found in place of a folder.
     public var isNotAFolder: Bool { number == ENOTDIR }
-    /// A folder or a link stands where a file is needed.
+    /// Whether a folder or a link was found in place of a file.
     public var isNotAFile: Bool { number == EISDIR || number == ELOOP }
-    /// The file system takes no name as long as that.
+    /// Whether the name is too long for the file system.
     public var isNameTooLong: Bool { number == ENAMETOOLONG }
 }
 

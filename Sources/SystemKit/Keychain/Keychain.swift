@@ -4,38 +4,38 @@
 
     /// The generic passwords of one service in the keychain. Every call blocks.
     ///
-    /// They stay on this device and out of iCloud, and can be read from the first unlocking after a
-    /// start on, so that work in the background goes on while the device is locked.
+    /// They stay on this device and are not stored in iCloud. They can be read once the device was
+    /// unlocked after its start, so that work in the background continues while it is locked.
     public struct Keychain: Sendable {
-        /// What the items are filed under (`kSecAttrService`).
+        /// The name of the service (`kSecAttrService`).
         public let service: String
         /// The group of apps that share them; nil for this app alone.
         public let accessGroup: String?
-        /// Whether the keychain of apps is used on macOS, as on the other platforms. It is there
-        /// for signed apps only; a plain program has the user's login keychain.
+        /// Whether to use the keychain of apps on macOS, as on the other platforms. Only signed
+        /// apps have it; another program has the user's login keychain.
         public let isForApps: Bool
 
-        /// The items of a service.
+        /// Creates access to the items of a service.
         public init(service: String, accessGroup: String?, isForApps: Bool) {
             self.service = service
             self.accessGroup = accessGroup
             self.isForApps = isForApps
         }
 
-        /// Adds an item, or gives it other content.
+        /// Adds an item, or replaces its content.
         public func set(_ bytes: [UInt8], for account: String) throws(KeychainError) {
             var status = update(account, to: bytes)
             if status == errSecItemNotFound {
                 var item = query(account)
                 for (key, value) in content(bytes) { item[key] = value }
                 status = SecItemAdd(item as CFDictionary, nil)
-                // Someone else was faster.
+                // Another thread or process has added the item meanwhile.
                 if status == errSecDuplicateItem { status = update(account, to: bytes) }
             }
             guard status == errSecSuccess else { throw KeychainError(status) }
         }
 
-        /// An item's content; nil where there is no such item.
+        /// Returns an item's content; nil if there is no such item.
         public func item(_ account: String) throws(KeychainError) -> [UInt8]? {
             var query = query(account)
             query[kSecReturnData as String] = true
@@ -44,12 +44,12 @@
             let status = SecItemCopyMatching(query as CFDictionary, &found)
             if status == errSecItemNotFound { return nil }
             guard status == errSecSuccess else { throw KeychainError(status) }
-            // An item without content comes without data.
+            // The system returns no data for an item without content.
             return (found as? Data).map { [UInt8]($0) } ?? []
         }
 
         /// Removes an item.
-        /// - Returns: False where there is no such item.
+        /// - Returns: False if there is no such item.
         @discardableResult
         public func remove(_ account: String) throws(KeychainError) -> Bool {
             let status = SecItemDelete(query(account) as CFDictionary)
@@ -58,7 +58,7 @@
             return true
         }
 
-        /// The names of the service's items, in no order.
+        /// Returns the names of the service's items, in no order.
         public func accounts() throws(KeychainError) -> [String] {
             var query = query(nil)
             query[kSecReturnAttributes as String] = true

@@ -10,11 +10,11 @@
             self.status = status
         }
 
-        /// The device is locked, or was not unlocked since its start.
+        /// Whether the device is locked, or was not unlocked since its start.
         public var isLocked: Bool { status == errSecInteractionNotAllowed }
-        /// The program is not signed for this keychain or group.
+        /// Whether the program is not signed for this keychain or group.
         public var isNotEntitled: Bool { status == errSecMissingEntitlement }
-        /// A person refused.
+        /// Whether a person refused the access.
         public var isRefused: Bool {
             status == errSecAuthFailed || status == errSecUserCanceled
         }

@@ -1,24 +1,27 @@
 public import Dispatch
 internal import Synchronization
 
-/// A queue for calls that block: who waits for one of them holds no thread of the tasks' own.
+/// A queue for calls that block. A task that waits for such a call blocks none of the threads that
+/// run tasks.
 public final class CallQueue: Sendable {
-    /// Where the calls are made.
+    /// The queue on which the calls run.
     public let queue: DispatchQueue
-    /// How many calls have ended, written behind each and read by who goes on with what it gave.
+    /// The number of calls that have ended. It is written after each call, and read by the task
+    /// that continues with the result.
     ///
-    /// Nobody needs the number. Where a call ends before its caller has begun to wait, the runtime
-    /// puts the two in order in a way that the Thread Sanitizer does not see; this it sees.
+    /// The number itself is not used. If a call ends before its caller has begun to wait, the
+    /// runtime orders the two in a way that the Thread Sanitizer does not see. It sees this access.
     private let ended = Atomic(0)
 
-    /// - Parameter attributes: None for one call at a time, in the order they were asked for.
+    /// - Parameter attributes: Empty for one call at a time, in the order in which they were
+    ///   requested.
     public init(label: String, attributes: DispatchQueue.Attributes = []) {
         queue = DispatchQueue(label: label, attributes: attributes)
     }
 
-    /// Makes a call on the queue.
-    /// - Returns: What it gave.
-    /// - Throws: What it throws.
+    /// Runs a call on the queue.
+    /// - Returns: The result of the call.
+    /// - Throws: The error of the call.
     public func run<Answer: Sendable, Failure: Error>(
         _ body: @escaping @Sendable () throws(Failure) -> Answer
     ) async throws(Failure) -> Answer {

@@ -18,14 +18,14 @@ public final class Confined<Value>: @unchecked Sendable {
         calls.queue.setSpecific(key: ConfinedQueue.mark, value: true)
     }
 
-    /// - Parameter value: Handed over; the caller keeps no way to it.
+    /// - Parameter value: The value. The caller keeps no reference to it.
     public convenience init(label: String, _ value: sending Value) {
         self.init(label: label)
         self.value = value
     }
 
-    /// Makes a value on its queue.
-    /// - Throws: What `make` throws.
+    /// Creates a value on its queue.
+    /// - Throws: The error of `make`.
     public static func making(
         label: String, _ make: @escaping @Sendable () throws -> Value
     ) async throws -> Confined {
@@ -40,16 +40,16 @@ public final class Confined<Value>: @unchecked Sendable {
     /// The queue of the value's calls.
     public var queue: DispatchQueue { calls.queue }
 
-    /// Runs `body` on the queue, after everything asked for before.
-    /// - Throws: `OwnerStopped` after `end`, and what `body` throws.
+    /// Runs `body` on the queue, after all earlier calls.
+    /// - Throws: `OwnerStopped` after `end`, and the error of `body`.
     public func run<Answer: Sendable>(
         _ body: @escaping @Sendable (inout Value) throws -> Answer
     ) async throws -> Answer {
         try await calls.run { try self.here(body) }
     }
 
-    /// Runs `body` at once, for a caller that is on the queue already.
-    /// - Throws: `OwnerStopped` after `end`, and what `body` throws.
+    /// Runs `body` at once. The caller must be on the queue already.
+    /// - Throws: `OwnerStopped` after `end`, and the error of `body`.
     public func here<Answer>(_ body: (inout Value) throws -> Answer) throws -> Answer {
         dispatchPrecondition(condition: .onQueue(queue))
         use.lock()
@@ -57,10 +57,10 @@ public final class Confined<Value>: @unchecked Sendable {
         return try inUse(body)
     }
 
-    /// Runs `body` on the caller's thread if nobody is using the value just now; for what takes a moment
-    /// and waits for nothing, if changing threads would cost more than the work.
-    /// - Returns: What it gave; nil if somebody is using the value.
-    /// - Throws: `OwnerStopped` after `end`, and what `body` throws.
+    /// Runs `body` on the caller's thread if no other call uses the value now. This is for short
+    /// work that waits for nothing, if changing threads would cost more than the work.
+    /// - Returns: The result of `body`; nil if another call uses the value.
+    /// - Throws: `OwnerStopped` after `end`, and the error of `body`.
     public func atOnce<Answer>(_ body: (inout Value) throws -> Answer) throws -> Answer? {
         guard use.try() else { return nil }
         defer { use.unlock() }
@@ -73,34 +73,34 @@ public final class Confined<Value>: @unchecked Sendable {
         return try body(&value)
     }
 
-    /// Runs `body` on the queue, after everything asked for before, and blocks the caller until then;
+    /// Runs `body` on the queue, after all earlier calls, and blocks the caller until then;
     /// for other queues whose calls may block.
-    /// - Throws: `OwnerStopped` after `end`, and what `body` throws.
+    /// - Throws: `OwnerStopped` after `end`, and the error of `body`.
     public func wait<Answer>(_ body: (inout Value) throws -> Answer) throws -> Answer {
         dispatchPrecondition(condition: .notOnQueue(queue))
         return try queue.sync { try here(body) }
     }
 
-    /// Runs `body` on the queue some time, and does not wait for it. After `end` it does nothing.
+    /// Runs `body` on the queue later, and does not wait for it. After `end` it does nothing.
     public func post(_ body: @escaping @Sendable (inout Value) -> Void) {
         queue.async { try? self.here(body) }
     }
 
-    /// Lets go of the value, on the queue, after everything asked for before.
+    /// Releases the value on the queue, after all earlier calls.
     public func end() async {
         await calls.run { self.use.withLock { self.value = nil } }
     }
 }
 
-/// The owner of the value is stopping; what was asked for came too late.
+/// The error of a call that came after the value's owner had begun to stop.
 public struct OwnerStopped: Error, Hashable, Sendable {
     public init() {}
 }
 
-/// What the queues of confined values have in common.
+/// The queues of confined values.
 public enum ConfinedQueue {
     static let mark = DispatchSpecificKey<Bool>()
 
-    /// Whether the caller is on the queue of a confined value.
+    /// Whether the caller runs on the queue of a confined value.
     public static var isCurrent: Bool { DispatchQueue.getSpecific(key: mark) != nil }
 }

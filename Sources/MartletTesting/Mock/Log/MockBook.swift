@@ -2,7 +2,7 @@ internal import MartletModel
 internal import MartletProtocol
 internal import Synchronization
 
-/// What a `MockServer` remembers: the requests, how often each step was used, and the log.
+/// The memory of a `MockServer`: the requests, the uses of each step, and the log.
 final class MockBook: Sendable {
     private struct State {
         var log: MockLog
@@ -28,7 +28,7 @@ final class MockBook: Sendable {
 
     // MARK: - Requests
 
-    /// A number for a request that has come.
+    /// Returns the number of a new request.
     func number() -> Int {
         state.withLock { state in
             state.lastNumber += 1
@@ -36,9 +36,9 @@ final class MockBook: Sendable {
         }
     }
 
-    /// Notes a request and chooses the step for it: the first in the script's order that is not
-    /// used up and that the request fits.
-    /// - Returns: nil where no step fits.
+    /// Notes a request and returns its step: the first in the script's order that fits the request
+    /// and is not used up.
+    /// - Returns: The step; nil if none fits.
     func step(for request: MockRequest) -> MockStep? {
         state.withLock { state in
             var request = request
@@ -72,10 +72,10 @@ final class MockBook: Sendable {
         }
     }
 
-    /// All requests so far, in the order in which they were answered.
+    /// The requests so far, in the order of their answers.
     var requests: [MockRequest] { state.withLock { $0.requests } }
 
-    /// What is not yet as the script expects it.
+    /// The expectations of the script that are not met so far.
     var verdict: MockVerdict {
         state.withLock { state in
             var complaints = state.complaints
@@ -89,7 +89,7 @@ final class MockBook: Sendable {
 
     // MARK: - The log
 
-    /// Asks or changes the log; whoever waits for a newer revision looks again.
+    /// Reads or changes the log, and wakes the tasks that wait for a newer revision.
     func withLog<Result: Sendable>(_ body: (inout MockLog) -> Result) -> Result {
         let (result, woken) = state.withLock { state in
             let before = state.log.revision
@@ -104,8 +104,7 @@ final class MockBook: Sendable {
         return result
     }
 
-    /// Returns when the log has gone beyond a revision, `wake` was called, or the task is
-    /// cancelled.
+    /// Waits until the log is beyond a revision, `wake` is called, or the task is cancelled.
     func wait(beyond revision: Revision) async {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -121,7 +120,7 @@ final class MockBook: Sendable {
         }
     }
 
-    /// As `wait(beyond:)`, for so many seconds at most.
+    /// Waits as `wait(beyond:)` does, for at most the given number of seconds.
     func wait(beyond revision: Revision, seconds: Int64) async {
         guard seconds > 0 else { return }
         await withTaskGroup { group in
@@ -132,7 +131,7 @@ final class MockBook: Sendable {
         }
     }
 
-    /// Lets everyone who waits look whether to go on.
+    /// Wakes all waiting tasks, so that they check whether to continue.
     func wake() {
         let woken = state.withLock { state in
             defer { state.waiting.removeAll() }

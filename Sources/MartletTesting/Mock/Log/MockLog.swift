@@ -1,14 +1,14 @@
 internal import MartletModel
 internal import MartletProtocol
 
-/// The log of a server that accepts everything: each set gets the next revision, each new record
-/// the next id of its type, and references follow. Nothing is checked and nothing refused.
+/// The log of a server that accepts everything. Each set gets the next revision, each new record
+/// the next id of its type, and references follow. Nothing is checked or refused.
 struct MockLog {
     private struct Entry {
-        /// In the form its author gets it.
+        /// The set in the form that its author gets.
         let set: ChangeSet
         let revision: Revision
-        /// The device that made it; nil for what the script put there.
+        /// The device that made the set; nil if it came from the script.
         let author: String?
     }
 
@@ -17,11 +17,11 @@ struct MockLog {
     private var positions: [String: Int] = [:]
     private(set) var revision: Revision = 0
     private var lastIDs: [String: Int64] = [:]
-    /// By device, type and temporary id.
+    /// The permanent ids, by device, type and temporary id.
     private var assigned: [String: RecordID] = [:]
 
-    /// - Parameter sets: What the log holds at the start, in the form a device gets it; a set
-    ///   without a revision gets the next one.
+    /// - Parameter sets: The initial sets, in the form that a device gets. A set without a revision
+    ///   gets the next one.
     init(schema: Schema, sets: [ChangeSet]) {
         self.schema = schema
         for var set in sets {
@@ -31,7 +31,7 @@ struct MockLog {
         }
     }
 
-    /// Ids the log gives begin after those anyone has named.
+    /// Appends a set. The log assigns ids that are above all ids in its sets.
     private mutating func append(_ set: ChangeSet, author: String? = nil) {
         for changes in set.types {
             for case .integer(let id) in changes.create + changes.update {
@@ -43,12 +43,13 @@ struct MockLog {
             Entry(set: set, revision: set.revision ?? revision, author: author))
     }
 
-    /// A device is ahead where the script has sent it something; the log goes on from there.
+    /// Raises the newest revision to that of a device, which is ahead if the script has sent it
+    /// something.
     mutating func rise(to revision: Revision) {
         self.revision = max(self.revision, revision)
     }
 
-    /// Keeps ids free that a script has given away by itself.
+    /// Reserves ids that the script itself has assigned.
     mutating func reserve(_ type: String, upTo id: Int64) {
         lastIDs[type] = max(lastIDs[type] ?? 0, id)
     }
@@ -56,7 +57,7 @@ struct MockLog {
     // MARK: - Answering
 
     /// Answers `POST /sync`.
-    /// - Parameter refusal: What becomes of sets not decided yet; nil accepts them.
+    /// - Parameter refusal: The refusal of new sets; nil accepts them.
     mutating func answer(
         _ request: SyncRequest, refusal: ((ChangeSet) -> ChangeSet)? = nil
     ) -> SyncAnswer {
@@ -88,7 +89,7 @@ struct MockLog {
         return answer
     }
 
-    /// What `GET /deltas` has to say after a version.
+    /// Returns the answer of `GET /deltas` after a revision.
     func batch(since: Revision, client: String?, wantsRows: Bool) -> DeltaBatch {
         var batch = DeltaBatch(from: since, deltas: [], nextVersion: max(since, revision))
         if wantsRows {
@@ -113,11 +114,11 @@ struct MockLog {
     }
 
     private func deltas(of set: ChangeSet, revision: Revision) -> [Delta] {
-        // Values came as JSON or from a schema; none of them is a NaN.
+        // The values came as JSON or from a schema, so none is a NaN.
         (try? Delta.list(of: set, revision: revision, seconds: MockScript.seconds)) ?? []
     }
 
-    /// The form in which a set goes to everyone but its author.
+    /// Returns the form of a set that all devices except its author get.
     private static func foreign(_ set: ChangeSet) -> ChangeSet {
         var set = set
         (set.identifier, set.sequence, set.conflict) = (nil, nil, nil)
@@ -176,7 +177,7 @@ struct MockLog {
         }
     }
 
-    /// Every changed record gets the set's revision.
+    /// Returns the set with its revision in every changed record.
     private func stamped(_ set: ChangeSet, revision: Revision) -> ChangeSet {
         var set = set
         for type in set.types.indices {
@@ -191,7 +192,7 @@ struct MockLog {
 
     // MARK: - Folding
 
-    /// All records changed after a revision, as they are now.
+    /// Returns all records that changed after a revision, with their current values.
     private func difference(since: Revision) -> ChangeSet {
         var rows: [String: [RecordID: RecordEntry]] = [:]
         var gone: [String: [RecordID: Revision]] = [:]

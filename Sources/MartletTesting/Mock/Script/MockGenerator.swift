@@ -1,23 +1,23 @@
 internal import MartletModel
 internal import MartletProtocol
 
-/// New records of one type, as many as a script asks for, made while they are sent.
+/// Generates the number of new records of one type that a script asks for, while they are sent.
 struct MockGenerator: Sendable {
     let type: String
-    /// How many records.
+    /// The number of records.
     let count: Int64
-    /// The first one's id; the others follow.
+    /// The id of the first record; the others have the next ids.
     let firstID: Int64
-    /// The version of the first records; nil for the one after what the client has.
+    /// The version of the first records; nil for the one after the client's.
     let version: Int64?
-    /// Records that share a version.
+    /// The number of records that share a version.
     let perVersion: Int64
-    /// Deltas of one batch in a stream; nil puts all into one.
+    /// The number of deltas of one batch in a stream; nil puts all into one.
     let perBatch: Int64?
-    /// Each attribute's value as JSON, in which `#` stands for the id.
+    /// The value of each attribute as JSON, in which `#` stands for the id.
     private let attributes: [(name: String, pieces: [[UInt8]])]
 
-    /// - Parameter schema: Gives the attributes where the script does not.
+    /// - Parameter schema: Gives the attributes if the script does not.
     init(_ node: ScriptNode, schema: Schema) throws(MockScriptError) {
         let object = try ScriptObject(
             node,
@@ -61,24 +61,24 @@ struct MockGenerator: Sendable {
         json.split(separator: UInt8(ascii: "#"), omittingEmptySubsequences: false).map(Array.init)
     }
 
-    /// The first version, for a client that has `since`.
+    /// Returns the first version for a client that has `since`.
     func firstVersion(since: Int64) -> Int64 { version ?? since + 1 }
 
-    /// The version of the record at a position, from 0.
+    /// Returns the version of the record at a position, counted from 0.
     func version(at index: Int64, since: Int64) -> Int64 {
         firstVersion(since: since) + index / perVersion
     }
 
-    /// The version reached by all of it.
+    /// Returns the version of the last record.
     func lastVersion(since: Int64) -> Int64 { max(since, version(at: count - 1, since: since)) }
 
-    /// The position of the first record a client does not have yet, where the versions are given.
+    /// Returns the position of the first record that a client lacks, if the versions are given.
     func start(since: Int64) -> Int64 {
         let versions = since - firstVersion(since: since) + 1
         return min(count, max(0, versions) * perVersion)
     }
 
-    /// The attributes of the record at a position as a JSON object.
+    /// Returns the attributes of the record at a position as a JSON object.
     private func object(at index: Int64) -> [UInt8] {
         let id = [UInt8](String(firstID + index).utf8)
         var json = JSONWriter()
@@ -91,7 +91,7 @@ struct MockGenerator: Sendable {
         return json.bytes
     }
 
-    /// The delta of the record at a position.
+    /// Returns the delta of the record at a position.
     func delta(at index: Int64, since: Int64) -> [UInt8] {
         var json = JSONWriter()
         json.beginObject()
@@ -106,7 +106,7 @@ struct MockGenerator: Sendable {
         return json.bytes
     }
 
-    /// The change set of the records from a position on that share its version.
+    /// Makes the change set of the records from a position on that share its version.
     /// - Returns: The set, and the position after it.
     func changeSet(at index: Int64, since: Int64) -> ([UInt8], next: Int64) {
         let revision = version(at: index, since: since)
@@ -141,7 +141,7 @@ struct MockGenerator: Sendable {
         return (json.bytes, end)
     }
 
-    /// An object of attributes with the record's revision before them.
+    /// Returns an object of attributes that begins with the record's revision.
     private static func withRevision(_ object: [UInt8], _ revision: Int64) -> [UInt8] {
         let comma = object.count > 2 ? "," : ""
         return Array("{\"revision\":\(revision)\(comma)".utf8) + object.dropFirst()

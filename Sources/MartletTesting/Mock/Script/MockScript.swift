@@ -3,35 +3,38 @@ internal import MartletProtocol
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// What a `MockServer` plays: which requests it expects, and what it answers, byte by byte.
+/// The script of a `MockServer`: the requests that it expects, and its answers, byte by byte.
 ///
-/// The format is JSON and described in `docs/mock.md`.
+/// The format is JSON; `docs/mock.md` describes it.
 public struct MockScript: Sendable {
-    /// What becomes of a request that no step fits.
+    /// The answer to a request that fits no step.
     enum Fallback: String, Sendable {
         /// The log of accepted sets answers.
         case log
-        /// It is answered 404 and the verdict names it.
+        /// The answer is 404, and the verdict names the request.
         case refuse
     }
 
-    /// `t` of deltas that do not say when they were accepted.
+    /// The value of `t` in deltas without a time of acceptance.
     static let seconds: Int64 = 1_763_717_564
 
     let schema: Schema
     let ddl: String
     let dataSet: String?
-    /// What a client must say to be answered; nil lets everyone in.
+    /// The token that a client must send; nil accepts every client.
     let token: String?
-    /// What the log holds at the start.
+    /// The change sets in the log at the start.
     let log: [ChangeSet]
     let fallback: Fallback
     let steps: [MockStep]
-    /// The largest id the steps give a record, by type.
+    /// The largest id that the steps assign, by type.
     let largestIDs: [String: Int64]
 
     /// Reads a script.
-    /// - Parameter folder: Where the files it names are; nil: where the process runs.
+    /// - Parameters:
+    ///   - json: The content of the script.
+    ///   - folder: The folder of the files that the script names; nil for the process's current
+    ///     folder.
     /// - Throws: `MockScriptError` with the line, the member, and what to write.
     public init(json: [UInt8], folder: String? = nil) throws(MockScriptError) {
         let root = try ScriptNode.read(json)

@@ -1,11 +1,11 @@
 internal import MartletModel
 internal import MartletProtocol
 
-/// What a request asks for.
+/// The endpoint of a request.
 enum MockEndpoint: String, CaseIterable, Sendable {
     case schema
     case sync
-    /// `GET /deltas`, however it is answered.
+    /// `GET /deltas` with any kind of answer.
     case deltas
     /// `GET /deltas` for one answer, at once or after a wait.
     case poll
@@ -13,10 +13,10 @@ enum MockEndpoint: String, CaseIterable, Sendable {
     case stream
     /// `GET /snapshot` and the files below it.
     case snapshot
-    /// Any of them, and any other address.
+    /// Any of these, and any other address.
     case any
 
-    /// Whether a step for this endpoint is meant by a request to another.
+    /// Returns whether a step for this endpoint applies to a request to another one.
     func covers(_ asked: MockEndpoint) -> Bool {
         switch self {
         case .any: true
@@ -26,22 +26,23 @@ enum MockEndpoint: String, CaseIterable, Sendable {
     }
 }
 
-/// One step of a script: which request it is for, and what it answers.
+/// One step of a script: the request that it fits, and the answer.
 struct MockStep: Sendable {
     let name: String
     let endpoint: MockEndpoint
-    /// What a request must say for this step to be taken.
+    /// The conditions on a request under which this step is used.
     let when: [MockCondition]
-    /// What a request that the step answers should say; the verdict tells where one does not.
+    /// The conditions that the answered request should meet; the verdict names those that it does
+    /// not.
     let expect: [MockCondition]
-    /// How often it is used; nil for any number of times.
+    /// The number of times that the step is used; nil for any number.
     let times: Int?
-    /// Whether the verdict minds that it was used fewer times.
+    /// Whether the verdict accepts that the step was used fewer times.
     let isOptional: Bool
     let answer: MockAnswer
 }
 
-/// What a member of a request should be.
+/// A condition on a member of a request.
 struct MockCondition: Sendable {
     enum Test: Sendable {
         case equals(ScriptNode)
@@ -51,11 +52,11 @@ struct MockCondition: Sendable {
         case contains(String)
     }
 
-    /// Such as `since`, `body.changeSets.count`, `header.accept`.
+    /// The path of the member, such as `since`, `body.changeSets.count`, `header.accept`.
     let path: String
     let test: Test
 
-    /// What is wrong with the value found; nil where it is as it should be.
+    /// Returns a sentence about a wrong value; nil if the value meets the condition.
     func complaint(about found: ScriptNode?) -> String? {
         let said =
             found.map { String(decoding: $0.compact.prefix(120), as: UTF8.self) } ?? "nothing"
@@ -81,45 +82,46 @@ struct MockCondition: Sendable {
 struct MockAnswer: Sendable {
     var status = 200
     var headers: [(name: String, value: String)] = []
-    /// Milliseconds before the answer's head.
+    /// The milliseconds before the answer's head.
     var delay: Int64 = 0
     /// Whether the connection is closed without any answer.
     var hangsUp = false
-    /// Whether the body is compressed and says so.
+    /// Whether the body is compressed, with the header for it.
     var isCompressed = false
-    /// Sends the body slowly: so many bytes, then a pause of so many milliseconds.
+    /// The pace of a slow body: a number of bytes, then a pause in milliseconds; nil for full
+    /// speed.
     var drip: (bytes: Int, pause: Int64)?
-    /// What the body consists of; more than one only in a stream.
+    /// The parts of the body. Only a stream has more than one.
     var parts: [MockPart] = []
 }
 
 /// One piece of an answer's body.
 struct MockPart: Sendable {
     enum Content: Sendable {
-        /// What the log of accepted sets has to say.
+        /// The answer of the log of accepted sets.
         case log
-        /// The log's answer to `POST /sync`, with every set in it refused that is not decided yet.
+        /// The log's answer to `POST /sync`, with a refusal of every new set.
         case refusal(RefusalReason, message: String, retryAfter: Int64?)
-        /// JSON, or any text, as the script has it.
+        /// JSON or any other text, as it is in the script.
         case bytes([UInt8])
-        /// A batch of deltas; in a stream it becomes an event with this id.
+        /// A batch of deltas. In a stream it becomes an event with this id.
         case batch([UInt8], id: Int64?)
         case generated(MockGenerator)
         case problem(Problem)
-        /// A file's bytes, or the range of them that is asked for.
+        /// The bytes of a file, or the requested range of them.
         case file([UInt8])
-        /// A stream stays open and says nothing until the client leaves.
+        /// The stream stays open and sends nothing until the client leaves.
         case hold
-        /// A stream ends in good order.
+        /// The stream ends properly.
         case end
     }
 
     var content: Content
-    /// Milliseconds before it.
+    /// The milliseconds before this part.
     var delay: Int64 = 0
     var times = 1
-    /// The connection is closed after so many bytes of this part.
+    /// The number of bytes of this part after which the connection is closed; nil sends all.
     var cut: Int?
-    /// The body ends in good order after so many bytes of this part.
+    /// The number of bytes of this part after which the body ends properly; nil sends all.
     var truncate: Int?
 }

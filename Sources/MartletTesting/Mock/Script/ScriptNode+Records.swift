@@ -1,6 +1,6 @@
 extension ScriptNode {
-    /// The largest id that deltas and change sets in here give a record, by type. The log leaves
-    /// these ids to the script.
+    /// The largest id that deltas and change sets in this value assign, by type. The log does not
+    /// assign these ids.
     var largestIDs: [String: Int64] {
         var largest: [String: Int64] = [:]
         collect(into: &largest)

@@ -2,7 +2,7 @@ internal import MartletModel
 internal import MartletProtocol
 
 extension ScriptNode {
-    /// The value as JSON without white space; numbers and texts as they were written.
+    /// The value as JSON without white space, with numbers and texts as they were written.
     var compact: [UInt8] {
         var json = JSONWriter()
         write(to: &json)
@@ -26,8 +26,8 @@ extension ScriptNode {
         }
     }
 
-    /// The batch of deltas that this describes: as written, but with the attributes in `p`, which
-    /// may stand there as an object, made a text, and `t` put in where it is missing.
+    /// The batch of deltas that this value describes. It is as written, with two differences: the
+    /// attributes in `p` become a text if they are an object, and a missing `t` is added.
     var batch: [UInt8] {
         var json = JSONWriter()
         json.beginObject()

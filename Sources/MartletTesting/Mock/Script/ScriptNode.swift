@@ -1,9 +1,9 @@
 internal import MartletModel
 internal import MartletProtocol
 
-/// A value of a JSON document, with the place it was read from.
+/// A value of a JSON document, with its place in the document.
 struct ScriptNode: Sendable {
-    /// What the value is.
+    /// The kind of a value, and its content.
     indirect enum Content: Hashable, Sendable {
         case scalar(Value)
         case list([ScriptNode])
@@ -17,11 +17,11 @@ struct ScriptNode: Sendable {
     }
 
     let content: Content
-    /// From the document's start to here in names: `steps[2].then`.
+    /// The names from the document's start to this value: `steps[2].then`.
     let path: String
-    /// From 1.
+    /// The line, counted from 1.
     let line: Int
-    /// The value as it was written.
+    /// The text of the value as it was written.
     let source: [UInt8]
 
     var members: [Member] {
@@ -53,7 +53,7 @@ struct ScriptNode: Sendable {
         members.first { $0.name == name }?.value
     }
 
-    /// The value at the end of a path of names and positions: `changeSets.0.types`. A list and an
+    /// Returns the value at a path of names and positions: `changeSets.0.types`. A list and an
     /// object have a `count`, unless a member has that name.
     func value(at path: some StringProtocol) -> ScriptNode? {
         guard !path.isEmpty else { return self }
@@ -86,7 +86,8 @@ struct ScriptNode: Sendable {
     }
 }
 
-/// Two are the same when they say the same, wherever they stand and in whatever order members are.
+/// Two values are equal if their contents are, whatever their places and the order of their
+/// members.
 extension ScriptNode: Hashable {
     static func == (left: ScriptNode, right: ScriptNode) -> Bool {
         switch (left.content, right.content) {
@@ -111,7 +112,7 @@ extension ScriptNode: Hashable {
 
 extension ScriptNode {
     /// Reads a whole document.
-    /// - Throws: `MockScriptError` for what is not JSON.
+    /// - Throws: `MockScriptError` if the bytes are not JSON.
     static func read(_ bytes: [UInt8]) throws(MockScriptError) -> ScriptNode {
         var reading = ScriptReading(bytes)
         do {
@@ -130,7 +131,7 @@ extension ScriptNode {
     }
 }
 
-/// Reads a document while counting its lines.
+/// Reads a document and counts its lines.
 private struct ScriptReading {
     var json: JSONReader
     private let bytes: [UInt8]
@@ -143,7 +144,7 @@ private struct ScriptReading {
     }
 
     mutating func value(path: String) throws(WireFault) -> ScriptNode {
-        // Passes the white space before the value.
+        // This skips the white space before the value.
         let kind = json.nextKind()
         let start = json.position
         advance(to: start)

@@ -1,8 +1,8 @@
-/// An object of a script, read with its mistakes named.
+/// An object of a script. Its reading functions name the mistakes.
 struct ScriptObject {
     let node: ScriptNode
 
-    /// - Throws: For anything but an object, and for members beside `names`.
+    /// - Throws: `MockScriptError` if the value is no object, or has members other than `names`.
     init(_ node: ScriptNode, names: [String]) throws(MockScriptError) {
         guard case .object(let members) = node.content else {
             throw node.fault("this must be an object with \(Self.list(names)).")
@@ -30,7 +30,7 @@ struct ScriptObject {
         return flag
     }
 
-    /// - Parameter unit: What the number counts, for the message.
+    /// - Parameter unit: The unit of the number, for the message.
     func number(
         _ name: String, _ unit: String, in range: ClosedRange<Int64> = 0...Int64(Int32.max)
     ) throws(MockScriptError) -> Int64? {

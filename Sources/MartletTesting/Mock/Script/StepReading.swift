@@ -5,7 +5,7 @@ internal import MartletProtocol
 /// Reads the steps of a script.
 struct StepReading {
     let schema: Schema
-    /// Where files are that steps name; nil: where the process runs.
+    /// The folder of the files that steps name; nil for the process's current folder.
     let folder: String?
 
     func step(_ node: ScriptNode, number: Int) throws(MockScriptError) -> MockStep {
@@ -239,7 +239,7 @@ struct StepReading {
 }
 
 extension MockAnswer {
-    /// Why the body cannot be compressed; nil where it can.
+    /// The reason for which the body cannot be compressed; nil if it can.
     fileprivate var obstacleToCompression: String? {
         guard drip == nil, parts.count == 1 else { return "gzip goes without drip and parts." }
         if case .generated = parts[0].content { return "what is generated is sent without gzip." }

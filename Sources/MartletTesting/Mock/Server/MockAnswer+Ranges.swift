@@ -1,6 +1,6 @@
 extension MockAnswer {
-    /// What of a file is asked for (RFC 9110 §14), with status and headers to match. An `ETag` among
-    /// the script's headers is held against `If-Range`.
+    /// Returns the requested range of a file (RFC 9110 §14), and sets status and headers
+    /// accordingly. An `ETag` in the script's headers is compared with `If-Range`.
     mutating func takeRange(of file: [UInt8], for request: MockRequest) -> [UInt8] {
         headers.append(("Accept-Ranges", "bytes"))
         if !names("Content-Type") { headers.append(("Content-Type", "application/octet-stream")) }

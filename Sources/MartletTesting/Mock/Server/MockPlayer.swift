@@ -83,13 +83,13 @@ struct MockPlayer: Sendable {
             do {
                 try await perform(played, first: first, request, into: &sink)
             } catch is MockSink.Truncated {
-                // The body ends here, in good order.
+                // The body ends here properly.
             }
         }
         return response
     }
 
-    /// What the log has no answer to.
+    /// Answers a request for which the log has no answer.
     private func unknown(_ request: MockRequest) async -> HTTPResponse? {
         switch request.endpoint {
         case .schema, .stream, .deltas: return nil
@@ -133,7 +133,7 @@ struct MockPlayer: Sendable {
     }
 
     /// Writes an answer's parts.
-    /// - Parameter first: The bytes of its only part, where they are made already.
+    /// - Parameter first: The bytes of the only part, if they are made already.
     private func perform(
         _ answer: MockAnswer, first: [UInt8]?, _ request: MockRequest, into sink: inout MockSink
     ) async throws {
@@ -168,7 +168,7 @@ struct MockPlayer: Sendable {
         try await follow(from: cursor, request, into: &sink)
     }
 
-    /// The bytes of what is written in one piece; nil for what is not.
+    /// Returns the bytes of a content that is written in one piece; nil for other contents.
     private func bytes(of content: MockPart.Content, for request: MockRequest) async -> [UInt8]? {
         switch content {
         case .bytes(let bytes): return bytes
@@ -240,7 +240,7 @@ extension MockPlayer {
     private static func refused(
         _ sent: ChangeSet, _ reason: RefusalReason, _ message: String, _ retryAfter: Int64?
     ) -> ChangeSet {
-        // New records do not exist; of the others nothing is said.
+        // New records do not exist, and the answer does not contain the others.
         var set = ChangeSet(
             types: sent.types.map { TypeChanges(name: $0.name, delete: $0.create) })
         set.identifier = sent.identifier
@@ -252,7 +252,7 @@ extension MockPlayer {
         return set
     }
 
-    /// Sends as events what the log has and will have, until the client leaves.
+    /// Sends the log's present and future entries as events, until the client leaves.
     private func follow(
         from start: Revision, _ request: MockRequest, into sink: inout MockSink
     ) async throws {
@@ -269,7 +269,7 @@ extension MockPlayer {
         }
     }
 
-    /// Says nothing until the client leaves.
+    /// Sends nothing until the client leaves.
     private func hold() async throws {
         while true { try await Task.sleep(for: .seconds(3_600)) }
     }
@@ -278,7 +278,7 @@ extension MockPlayer {
 // MARK: - What is generated
 
 extension MockPlayer {
-    /// Bytes put together before they are written.
+    /// The number of bytes that are gathered before they are written.
     private static let pieceBytes = 32 << 10
 
     private func generate(
@@ -323,7 +323,7 @@ extension MockPlayer {
         }
     }
 
-    /// The same as an answer to `POST /sync`.
+    /// Writes the generated records as an answer to `POST /sync`.
     private func generateAnswer(
         _ generator: MockGenerator, _ since: Int64, into sink: inout MockSink
     ) async throws {
@@ -344,12 +344,12 @@ extension MockPlayer {
 }
 
 extension MockAnswer {
-    /// The content of its only part; nil where there are more, or where it is written bit by bit.
+    /// The content of the only part; nil if there are several, or if it is written gradually.
     fileprivate var onlyPart: MockPart.Content? {
         parts.count == 1 && parts[0].times == 1 ? parts[0].content : nil
     }
 
-    /// Whether the body goes out in one piece with its length said before.
+    /// Whether the body is sent in one piece, with its length in the head.
     fileprivate var isWhole: Bool {
         drip == nil && parts.count == 1 && parts[0].times == 1 && parts[0].cut == nil
             && parts[0].truncate == nil

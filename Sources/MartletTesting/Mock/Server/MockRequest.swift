@@ -4,25 +4,25 @@ internal import HTTPKit
 internal import MartletModel
 internal import MartletProtocol
 
-/// A request as a `MockServer` got it.
+/// A request that a `MockServer` has received.
 public struct MockRequest: Sendable {
-    /// 1 for the first.
+    /// The number of the request, counted from 1.
     public let number: Int
     public let method: String
-    /// Without the query.
+    /// The path without the query.
     public let path: String
-    /// The query's items, percent-encoding undone.
+    /// The items of the query, without percent-encoding.
     public let query: [String: String]
-    /// The headers, names in small letters.
+    /// The headers, with names in lower case.
     public let headers: [String: String]
-    /// The body, inflated; empty where there was none.
+    /// The inflated body; empty if there was none.
     public let body: [UInt8]
-    /// The step that answered it; nil for one that fits no step.
+    /// The name of the step that answered it; nil if it fitted no step.
     public internal(set) var step: String?
     let endpoint: MockEndpoint
     private let document: ScriptNode?
 
-    /// The words conditions of a script begin with.
+    /// The words with which conditions of a script begin.
     static let roots: Set<String> = [
         "since", "rows", "client", "method", "path", "query", "header", "body",
     ]
@@ -65,7 +65,7 @@ public struct MockRequest: Sendable {
         }
     }
 
-    /// The version the client says it has; nil where it says none.
+    /// The version that the client has, by its own account; nil if it names none.
     var since: Int64? {
         switch endpoint {
         case .sync: document?["maxRevision"]?.integer
@@ -75,15 +75,15 @@ public struct MockRequest: Sendable {
         }
     }
 
-    /// Whether it asks for rows as they are now.
+    /// Whether the client asks for current rows.
     var wantsRows: Bool { query["rows"] == "1" || document?["rows"]?.boolean == true }
 
-    /// The device, where it names itself.
+    /// The name of the device; nil if the request has none.
     var client: String? { document?["clientId"]?.text ?? query["client"] }
 
     func number(inQuery name: String) -> Int64? { query[name].flatMap { Int64($0) } }
 
-    /// What stands at a condition's path.
+    /// Returns the value at a condition's path.
     func value(at path: String) -> ScriptNode? {
         let parts = path.split(separator: ".", maxSplits: 1)
         let rest = parts.count > 1 ? String(parts[1]) : ""
@@ -107,7 +107,7 @@ public struct MockRequest: Sendable {
             source: [UInt8](flag ? "true".utf8 : "false".utf8))
     }
 
-    /// The request on one line of JSON. A body that is not JSON stands there as a text.
+    /// The request on one line of JSON. A body that is not JSON becomes a text.
     public var json: [UInt8] {
         var json = JSONWriter()
         json.beginObject()

@@ -2,20 +2,28 @@ internal import Foundation
 internal import HTTPKit
 internal import Synchronization
 
-/// A server for tests of a client that plays a script: it answers exactly what the script says, in
-/// time, in order and in bytes, right or wrong, and remembers what it was asked.
+/// A server that plays a script, for tests of a client. It answers exactly as the script says, in
+/// time, order and bytes, right or wrong, and it records the requests.
 ///
-/// Where the script says nothing it behaves: sets sent to it are accepted with consecutive
-/// revisions and permanent ids, and everyone hears of them. The script is described in
-/// `docs/mock.md`. It keeps everything in memory and listens on this machine only.
+/// If the script says nothing about a request, the server behaves correctly: it accepts sets, with
+/// consecutive revisions and permanent ids, and sends them to all devices. `docs/mock.md` describes
+/// the script. The server keeps everything in memory and listens on this machine only.
+///
+/// ```swift
+/// let server = MockServer(try MockScript(json: [UInt8](script.utf8)))
+/// let port = try await server.start()
+/// // … the client under test uses http://127.0.0.1:port
+/// print(server.verdict.complaints)
+/// await server.stop()
+/// ```
 public final class MockServer: Sendable {
     private let book: MockBook
     private let port: Int
     private let http = Mutex<HTTPServer?>(nil)
 
     /// - Parameters:
-    ///   - script: What it plays.
-    ///   - port: Where it listens; 0 takes a free port.
+    ///   - script: The script.
+    ///   - port: The port; 0 for a free one.
     public init(_ script: MockScript, port: Int = 0) {
         book = MockBook(script)
         self.port = port
@@ -23,7 +31,7 @@ public final class MockServer: Sendable {
 
     /// Starts listening.
     /// - Returns: The port.
-    /// - Throws: A sentence, when the port cannot be had.
+    /// - Throws: `HTTPServerError` if the port cannot be used.
     public func start() async throws -> Int {
         var options = HTTPServerOptions()
         options.port = port
@@ -34,7 +42,7 @@ public final class MockServer: Sendable {
         return found
     }
 
-    /// Stops, whatever is under way.
+    /// Stops the server at once, also during a request.
     public func stop() async {
         let server = http.withLock { http in
             defer { http = nil }
@@ -43,19 +51,21 @@ public final class MockServer: Sendable {
         await server?.stop(grace: .zero)
     }
 
-    /// What it was asked so far, in the order in which it answered.
+    /// The requests so far, in the order of their answers.
     public var requests: [MockRequest] { book.requests }
 
-    /// What is not yet as the script expects it.
+    /// The expectations of the script that are not met so far.
     public var verdict: MockVerdict { book.verdict }
 
     /// Plays a script until the process is asked to end (SIGTERM, SIGINT), the task is cancelled,
-    /// or standard input ends where that is asked for.
+    /// or standard input ends and `endsWithInput` is true.
     /// - Parameters:
-    ///   - endsWithInput: Whether it ends when standard input does: a program that started this one
+    ///   - script: The script.
+    ///   - port: The port; 0 for a free one.
+    ///   - endsWithInput: True to end when standard input ends: a program that started this one
     ///     with a pipe, and crashes, leaves no server behind.
-    ///   - started: Called with the port once it listens.
-    /// - Returns: What was not as the script expects it.
+    ///   - started: Called with the port once the server listens.
+    /// - Returns: The differences between the requests and the script.
     /// - Throws: `HTTPServerError` if the server cannot start.
     public static func run(
         _ script: MockScript, port: Int = 0, endsWithInput: Bool = false,

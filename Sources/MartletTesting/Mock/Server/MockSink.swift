@@ -1,8 +1,8 @@
 internal import HTTPKit
 
-/// Takes the bytes of an answer's body, and cuts them where the script says.
+/// Writes the bytes of an answer's body, and cuts it at the byte that the script names.
 struct MockSink {
-    /// The body ends here, in good order.
+    /// The body ends here properly.
     struct Truncated: Error {}
     /// The connection breaks here.
     struct Cut: Error {}
@@ -18,12 +18,12 @@ struct MockSink {
         self.drip = drip
     }
 
-    /// What is written from now on belongs to a part.
+    /// Begins a part. All later bytes belong to it.
     mutating func begin(_ part: MockPart) {
         (cut, truncate, written) = (part.cut, part.truncate, 0)
     }
 
-    /// - Throws: `Cut`, `Truncated`, or the client is gone.
+    /// - Throws: `Cut`, `Truncated`, or the writer's error if the client is gone.
     mutating func write(_ bytes: [UInt8]) async throws {
         guard let limit = cut ?? truncate, written + bytes.count >= limit else {
             written += bytes.count
@@ -33,21 +33,21 @@ struct MockSink {
         try await breakOff()
     }
 
-    /// Writes pieces put together, once they are long enough.
+    /// Writes gathered bytes, once there are enough, and empties them.
     mutating func write(_ piece: inout [UInt8], beyond count: Int) async throws {
         guard piece.count >= count else { return }
         try await write(piece)
         piece.removeAll(keepingCapacity: true)
     }
 
-    /// The part is over. A cut beyond its end falls there.
+    /// Ends the part. If the cut lies beyond its end, it happens here.
     mutating func end() async throws {
         if cut != nil || truncate != nil { try await breakOff() }
     }
 
     private func breakOff() async throws {
         guard cut != nil else { throw Truncated() }
-        // What was written before must arrive: the cut is at this byte, not earlier.
+        // Earlier bytes must arrive, because the cut is at this byte and not before.
         try await writer.flush()
         throw Cut()
     }

@@ -1,15 +1,15 @@
 internal import MartletModel
 internal import MartletProtocol
 
-/// Whether everything a script expects has happened.
+/// The verdict on a script's expectations.
 public struct MockVerdict: Hashable, Sendable {
-    /// What did not happen, or not as expected; a sentence each.
+    /// The expectations that were not met, a sentence each.
     public let complaints: [String]
 
-    /// Whether there is nothing to complain about.
+    /// Whether all expectations were met.
     public var isGood: Bool { complaints.isEmpty }
 
-    /// As JSON: `{"ok":false,"complaints":["…"]}`.
+    /// The verdict as JSON: `{"ok":false,"complaints":["…"]}`.
     public var json: [UInt8] {
         var json = JSONWriter()
         json.beginObject()
