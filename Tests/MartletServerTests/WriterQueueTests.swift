@@ -170,7 +170,7 @@ struct WriterQueueTests {
     }
 
     @Test("lets a request wait for the set it depends on, and nothing else wait for it")
-    func dependency() async throws {
+    func dependencyWaitsAlone() async throws {
         let writer = Writer()
         var limits = WriterQueue<Item, String>.Limits()
         limits.dependencyWait = .seconds(600)
