@@ -18,6 +18,42 @@ struct RejoiningWithheldTests {
         try connection.execute(sql)
     }
 
+    /// The device in the lost history: what it shows, and what the server has confirmed.
+    private static let before = """
+        at 9
+        teams 1 @1: name x'3031', city "Oslo"
+        teams 2 @7: name x'3032', city "Oslo"
+        teams 3 @9: name x'3033', city "Oslo"
+        teams 4 @4: name x'3034', city "Oslo"
+        teams 5 @5: name x'3035', city "Oslo"
+        teams 6 @6: name "Lost 6", city "Oslo"
+        teams 7 @8: name x'3037', city "Oslo"
+        players -5: team_id 6, name x'cc'
+        players -4: team_id 7, name x'bb'
+        players -3: team_id 4, name x'aa'
+        base teams 1 @1: name "Team 1", city "Oslo"
+        base teams 2 @7: name "Lost 2", city "Oslo"
+        base teams 3 @9: name "Mine 3", city "Oslo"
+        base teams 4 @4: name "Lost 4", city "Oslo"
+        base teams 5 @5: name "Lost 5", city "Oslo"
+        base teams 7 @8: name "Mine", city "Oslo"
+        base players -5 @0
+        base players -4 @0
+        base players -3 @0
+        receipt 1: accepted at 8
+        receipt 2: accepted at 9
+        teams -2 is 7
+        withheld players -3
+        withheld players -4
+        withheld players -5
+        withheld teams 1
+        withheld teams 2
+        withheld teams 3
+        withheld teams 4
+        withheld teams 5
+        withheld teams 7
+        """
+
     /// Teams 1 to 3 in both histories. In the lost one others changed 2 and made 4 to 6, and the device
     /// changed 3 and made 7; in the new one others changed 3 and made 4 to 9. Of the teams that only the
     /// lost history has, 4 is withheld and a player names it, 5 is withheld, and a player names 6.
@@ -49,42 +85,7 @@ struct RejoiningWithheldTests {
             INSERT INTO players(id, team_id, name) SELECT id, 6, x'cc' FROM martlet_new_id
             """, on: mine)
         try mine.sync(with: world.server)
-        expectText(
-            try mine.text(),
-            """
-            at 9
-            teams 1 @1: name x'3031', city "Oslo"
-            teams 2 @7: name x'3032', city "Oslo"
-            teams 3 @9: name x'3033', city "Oslo"
-            teams 4 @4: name x'3034', city "Oslo"
-            teams 5 @5: name x'3035', city "Oslo"
-            teams 6 @6: name "Lost 6", city "Oslo"
-            teams 7 @8: name x'3037', city "Oslo"
-            players -5: team_id 6, name x'cc'
-            players -4: team_id 7, name x'bb'
-            players -3: team_id 4, name x'aa'
-            base teams 1 @1: name "Team 1", city "Oslo"
-            base teams 2 @7: name "Lost 2", city "Oslo"
-            base teams 3 @9: name "Mine 3", city "Oslo"
-            base teams 4 @4: name "Lost 4", city "Oslo"
-            base teams 5 @5: name "Lost 5", city "Oslo"
-            base teams 7 @8: name "Mine", city "Oslo"
-            base players -5 @0
-            base players -4 @0
-            base players -3 @0
-            receipt 1: accepted at 8
-            receipt 2: accepted at 9
-            teams -2 is 7
-            withheld players -3
-            withheld players -4
-            withheld players -5
-            withheld teams 1
-            withheld teams 2
-            withheld teams 3
-            withheld teams 4
-            withheld teams 5
-            withheld teams 7
-            """)
+        expectText(try mine.text(), before)
         let other = try world.device()
         try other.sync(with: backup)
         try other.write { try $0.update("teams", .integer(3), ["name": "Theirs"]) }
