@@ -98,10 +98,12 @@ let tools: [Target] = [
 let helpers: [Target] = [
     helper("Waiting"),
     helper("TestDatabases"),
+    helper("TestFolders"),
     helper("TestPrograms"),
     helper("AllocationCounter"),
-    helper("SetTexts", "MartletModel", "MartletProtocol"),
-    kit("SocketTalk", "SystemKit", "RandomKit", "WebSocketKit", in: "Tests/SocketTalk"),
+    helper("TextComparison", "MartletTesting"),
+    helper("SetTexts", "MartletModel", "MartletProtocol", "MartletServerCore"),
+    kit("SocketTalk", "SystemKit", "RandomKit", "WebSocketKit", in: "Tests/Support/SocketTalk"),
     helper(
         "SmallWorlds", "RandomKit", "SQLiteKit", "SQLiteFaults", "MartletModel", "MartletProtocol",
         "MartletStore", "MartletDevice", "Martlet", "MartletServerCore", "MartletEmbedded"),
@@ -127,7 +129,7 @@ let suites: [Target] = [
     safeSuite(
         "MartletTransferTests", "SQLiteKit", "CompressionKit", "MartletModel", "MartletProtocol",
         "MartletStore", "MartletDevice", "Martlet", "MartletServerCore", "MartletTesting",
-        "MartletTransfer", "SmallWorlds"),
+        "MartletTransfer", "TestFolders", "SmallWorlds"),
     safeSuite(
         "MartletDemoTests", "SQLiteKit", "MartletModel", "MartletProtocol", "MartletDevice",
         "Martlet", "MartletDemo"),
@@ -137,7 +139,7 @@ let suites: [Target] = [
     suite(
         "MartletTests", "RandomKit", "SQLiteKit", "SQLiteFaults", "MartletModel", "MartletProtocol",
         "SQLiteRecords", "MartletStore", "MartletDevice", "Martlet", "MartletServerCore",
-        "MartletEmbedded", "SmallWorlds"),
+        "MartletEmbedded", "TextComparison", "SetTexts", "SmallWorlds"),
     suite(
         "DeviceSweepTests", "RandomKit", "SQLiteKit", "SQLiteFaults", "CompressionKit",
         "MartletModel",
@@ -145,7 +147,7 @@ let suites: [Target] = [
         "MartletEmbedded", "MartletTesting", "Waiting", "SmallWorlds"),
     suite(
         "MartletStoreTests", "SystemKit", "SQLiteKit", "SQLiteFaults", "MartletModel",
-        "MartletProtocol", "MartletStore", "Waiting"),
+        "MartletProtocol", "MartletStore", "Waiting", "TestFolders"),
     suite(
         "MartletServerCoreTests", "SQLiteKit", "SQLiteFaults", "MartletModel", "MartletProtocol",
         "SQLiteRecords", "MartletServerCore", "MartletEmbedded", "MartletTesting", "SetTexts"),
@@ -161,7 +163,7 @@ let suites: [Target] = [
     suite(
         "HTTPKitTests", "SystemKit", "RandomKit", "WebSocketKit", "HTTPKit", "Waiting", "SocketTalk"
     ),
-    suite("SystemKitTests", "SystemKit"),
+    suite("SystemKitTests", "SystemKit", "TestFolders"),
     suite("ConnectionKitTests", "ConnectionKit", "Waiting"),
     suite("PostgresKitTests", "ConnectionKit", "PostgresKit", "TestDatabases"),
     suite("RedisKitTests", "ConnectionKit", "RedisKit", "Waiting", "TestDatabases"),
@@ -169,7 +171,7 @@ let suites: [Target] = [
         "StorageConformanceTests", "ConnectionKit", "SQLiteKit", "SQLiteFaults", "CompressionKit",
         "PostgresKit", "RedisKit", "MartletModel", "MartletProtocol", "SQLiteRecords",
         "MartletServerCore", "MartletEmbedded", "MartletPostgres", "MartletRedis", "TestDatabases",
-        "SetTexts"),
+        "TextComparison", "SetTexts"),
     suite(
         "MartletPostgresTests", "ConnectionKit", "RandomKit", "SQLiteKit", "OpenSSLKit",
         "PostgresKit",
@@ -278,13 +280,13 @@ func command(_ name: String, _ imported: String...) -> Target {
 
 func helper(_ name: String, _ imported: String...) -> Target {
     .target(
-        name: name, dependencies: dependencies(imported), path: "Tests/\(name)",
+        name: name, dependencies: dependencies(imported), path: "Tests/Support/\(name)",
         swiftSettings: Flags.safe)
 }
 
 func program(_ name: String, _ imported: String...) -> Target {
     .executableTarget(
-        name: name, dependencies: dependencies(imported), path: "Tests/\(name)",
+        name: name, dependencies: dependencies(imported), path: "Tests/Support/\(name)",
         swiftSettings: Flags.safe)
 }
 

@@ -34,7 +34,7 @@ struct GzipJoinerTests {
     }
 
     @Test("makes a member of nothing")
-    func empty() throws {
+    func emptyMember() throws {
         #expect(try Gzip.inflate(GzipJoiner().finished(), limits: limits) == [])
         var joiner = GzipJoiner()
         joiner.append(DeflatePiece(compressing: []))

@@ -23,7 +23,7 @@ struct GzipTests {
     private let limits = InflationLimits(bytes: 64 << 20, ratio: 250, ratioFloor: 1 << 20)
 
     @Test("gives back what it compressed", arguments: [0, 1, 5, 4_096, 100_000, 3_000_001])
-    func roundTrip(count: Int) throws {
+    func roundTripOfGzip(count: Int) throws {
         let plain = mixed(count)
         for level in [-1, 1, 6, 9, 20] as [Int32] {
             let packed = Gzip.compress(plain, level: level)
@@ -32,7 +32,7 @@ struct GzipTests {
     }
 
     @Test("tells a body cut short at any byte")
-    func truncated() {
+    func truncatedGzip() {
         let packed = Gzip.compress(mixed(300))
         for count in 0..<packed.count {
             let error = #expect(throws: CompressionError.self) {
@@ -43,7 +43,7 @@ struct GzipTests {
     }
 
     @Test("gives no other data when a bit anywhere is changed")
-    func damaged() {
+    func damagedBits() {
         let plain = mixed(300)
         let packed = Gzip.compress(plain)
         // A bit that says nothing of the data (the time in the head, an unused code length) may
@@ -72,7 +72,7 @@ struct GzipTests {
     }
 
     @Test("refuses what is not gzip")
-    func foreign() {
+    func foreignBytes() {
         for bytes in [Array("{\"maxRevision\":0}".utf8), [0x78, 0x9c, 3, 0, 0, 0, 0, 1]] {
             let error = #expect(throws: CompressionError.self) {
                 try Gzip.inflate(bytes, limits: limits)
@@ -95,7 +95,7 @@ struct GzipTests {
     }
 
     @Test("takes a body of exactly the limit and refuses one byte more")
-    func limit() throws {
+    func limitOfBody() throws {
         let plain = mixed(10_000)
         let packed = Gzip.compress(plain)
         expectSame(try Gzip.inflate(packed, limit: 10_000, ratio: 250, ratioFloor: 1 << 20), plain)

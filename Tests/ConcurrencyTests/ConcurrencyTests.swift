@@ -10,7 +10,7 @@ struct ConcurrencyTests {
     private static let setsPerWriter = 25
 
     @Test("16 writers, 3 readers: no revision twice, none before its predecessor, one order")
-    func order() async throws {
+    func orderOfRevisions() async throws {
         let server = try await LiveServer()
         let total = Revision(Self.writers * Self.setsPerWriter)
         let (own, read) = try await withThrowingTaskGroup(

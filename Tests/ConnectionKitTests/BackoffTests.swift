@@ -38,7 +38,7 @@ struct BackoffTests {
     }
 
     @Test("never waits longer than its limit, however often it failed")
-    func limit() {
+    func limitOfWaits() {
         var backoff = Backoff(first: .seconds(1), limit: .seconds(8))
         var highest = Constant(number: .max)
         for _ in 0..<10_000 { #expect(backoff.failed(using: &highest) <= .seconds(8)) }

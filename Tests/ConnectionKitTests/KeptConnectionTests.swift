@@ -59,7 +59,7 @@ struct KeptConnectionTests {
     }
 
     @Test("does not try again where that helps nobody")
-    func refused() async throws {
+    func refusedWorkIsNotRetried() async throws {
         server.state.withLock { $0.refusals = [FakeError(mayPass: false)] }
         let kept = kept()
         await #expect(throws: FakeError(mayPass: false)) { try await kept.run { $0.number } }
@@ -102,7 +102,7 @@ struct KeptConnectionTests {
     }
 
     @Test("refuses work after it was closed")
-    func closed() async throws {
+    func closedConnection() async throws {
         let kept = kept()
         _ = try await kept.run { $0.number }
         await kept.close()

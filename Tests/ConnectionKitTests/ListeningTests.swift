@@ -33,7 +33,7 @@ struct ListeningTests {
     }
 
     @Test("says when it listens, what it hears, and when it was lost", .timeLimit(.minutes(5)))
-    func order() async {
+    func orderOfNotices() async {
         var seen: [String] = []
         for await event in events() {
             switch event {

@@ -65,7 +65,7 @@ struct CurlSessionTests {
     }
 
     @Test("send what they are told and give status, fields and body")
-    func whole() async {
+    func wholeTransfer() async {
         let asked = Mutex("")
         let server = RawServer { connection in
             let text = connection.request()
@@ -100,7 +100,7 @@ struct CurlSessionTests {
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
             "\0\u{1}\u{2}garbage\r\n\r\n",
         ], [false, true])
-    func cut(answer: String, isReset: Bool) async {
+    func cutAnswer(answer: String, isReset: Bool) async {
         let server = RawServer { connection in
             _ = connection.request()
             connection.send(answer)
@@ -176,7 +176,7 @@ struct CurlSessionTests {
     }
 
     @Test("leave the processor alone while nothing comes or goes", arguments: Lull.allCases)
-    func idle(lull: Lull) async {
+    func idleSession(lull: Lull) async {
         let isReached = Mutex(false)
         let gate = DispatchSemaphore(value: 0)
         let server = RawServer { connection in
@@ -238,7 +238,7 @@ struct CurlSessionTests {
     }
 
     @Test("are told of their end when they are cancelled, or their session is let go of")
-    func cancelled() async {
+    func cancelledTransfers() async {
         let closed = Mutex(0)
         let server = RawServer { connection in
             _ = connection.request()

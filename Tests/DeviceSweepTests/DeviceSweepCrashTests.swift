@@ -25,12 +25,12 @@ struct DeviceSweepCrashTests {
     }
 
     @Test("an exchange: sets go out, two are refused, others' changes come in slices")
-    func exchange() throws {
+    func exchangeUnderCrashes() throws {
         try FaultSweep(.exchange()).run(limit: 16, transactions: 7)
     }
 
     @Test("saves, and an exchange, on a file whose last owner was killed")
-    func restart() throws {
+    func restartAfterKill() throws {
         try FaultSweep(.restart()).run(limit: 16, transactions: 10)
     }
 
@@ -74,7 +74,7 @@ struct DeviceSweepCrashTests {
     }
 
     @Test("a snapshot comes in three parts")
-    func parts() throws {
+    func partsOfSnapshotUnderCrashes() throws {
         let plan = SeedingPlan(classes: [
             .init(name: "first", types: ["teams": .all]),
             .init(name: "second", types: ["players": .all]),
@@ -91,7 +91,7 @@ struct DeviceSweepCrashTests {
     }
 
     @Test("a difference comes in slices, under a queue")
-    func difference() throws {
+    func differenceUnderQueue() throws {
         let team = try SweptTeam("difference")
         try team.queue()
         try team.overtake()
@@ -100,7 +100,7 @@ struct DeviceSweepCrashTests {
     }
 
     @Test("a device begins anew and fetches everything once more")
-    func anew() throws {
+    func anewUnderCrashes() throws {
         let team = try SweptTeam("anew")
         try team.queue()
         try team.overtake()
@@ -127,7 +127,7 @@ struct DeviceSweepCrashTests {
     }
 
     @Test("an app's tables are led through five versions, under a queue")
-    func migration() throws {
+    func migrationUnderQueue() throws {
         let image = try SyncedFile("sweep").image()
         let scenario = SweptScenario("migration", [[SyncedFile.path: image]]) { images, life in
             SweptMigration(images, life: life)

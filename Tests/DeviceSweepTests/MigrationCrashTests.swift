@@ -89,7 +89,7 @@ struct MigrationCrashTests {
     }
 
     @Test("a crash at any operation leaves the old or the new schema of a version, and every edit")
-    func crashes() throws {
+    func crashesOfMigration() throws {
         let path = try MigrationPath(fallback: .fail)
         var positions: Set<Int> = []
         var points = 0
@@ -115,7 +115,7 @@ struct MigrationCrashTests {
     }
 
     @Test("a failing operation, or a full disk, stops at a version; opened again, it goes on")
-    func failures() throws {
+    func failuresOfMigration() throws {
         let path = try MigrationPath(fallback: .fail)
         var positions: Set<Int> = []
         var points = 0

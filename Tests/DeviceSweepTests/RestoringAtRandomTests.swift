@@ -156,7 +156,7 @@ private final class RestoredWorld {
 struct RestoringAtRandomTests {
     @Test(
         "nothing is lost, nothing applied twice, nothing goes to a wrong record", arguments: 1...4)
-    func random(part: UInt64) throws {
+    func randomRestores(part: UInt64) throws {
         for seed in 0..<5 {
             let world = try RestoredWorld(seed: part * 100 + UInt64(seed), beginsAnew: part == 2)
             try world.run(steps: 120)

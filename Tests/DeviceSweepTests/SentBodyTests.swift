@@ -22,7 +22,7 @@ struct SentBodyTests {
     @Test(
         "a server takes it however well or badly it compresses",
         arguments: [0, 1_023, 1_024, 100_000, 4 << 20, most])
-    func taken(count: Int) {
+    func takenBodies(count: Int) {
         let same = [UInt8](repeating: UInt8(ascii: "x"), count: count)
         #expect(taken(SentBody(same)) == same)
         var state: UInt64 = 42

@@ -85,7 +85,7 @@ struct SnapshotInstallTests {
     }
 
     @Test("a crash at any operation: after it, the same end")
-    func crashes() throws {
+    func crashesOfSnapshot() throws {
         let world = try SmallWorld("seeding")
         let original = try device(world)
         original.close()

@@ -24,7 +24,7 @@ struct FuzzCorpusTests {
     }
 
     @Test("every kept input keeps every promise", arguments: targets.map { $0.name })
-    func kept(name: String) throws {
+    func keptInputs(name: String) throws {
         let target = try #require(Self.targets.first { $0.name == name })
         let inputs = try Self.inputs(name)
         #expect(inputs.count >= 5)
@@ -41,7 +41,7 @@ struct FuzzCorpusTests {
     @Test(
         "inputs that are cut short or changed in one place keep them, too",
         arguments: targets.map { $0.name })
-    func damaged(name: String) throws {
+    func damagedInputs(name: String) throws {
         let target = try #require(Self.targets.first { $0.name == name })
         for input in try Self.inputs(name) {
             let bytes = [UInt8](try Data(contentsOf: input)).prefix(512)

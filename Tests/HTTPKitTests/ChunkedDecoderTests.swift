@@ -22,7 +22,7 @@ struct ChunkedDecoderTests {
     }
 
     @Test("joins the chunks, whichever way the bytes are cut, and stops at the end")
-    func cuts() throws {
+    func cutsOfChunks() throws {
         let text = "5;ext=\"x\"\r\nhello\r\n00A\r\n, chunked!\r\n0\r\nTrailer: x\r\n\r\n"
         for step in 1...text.utf8.count {
             let found = try #require(try decode(text + "GET /", step: step))
@@ -46,13 +46,13 @@ struct ChunkedDecoderTests {
             "0000000000000005\r\nhello\r\n0\r\n\r\n", ";\r\n", "5;\u{1}\r\n", "5\r\nhello\rX",
             "0\r\n Folded: x\r\n\r\n", "0\r\nX: \u{0}\r\n\r\n", "0\r\n\rX", "1\rX",
         ])
-    func refusals(text: String) throws {
+    func refusalsOfLaxChunks(text: String) throws {
         let refusal = #expect(throws: HTTPRefusal.self) { try decode(text) }
         #expect(refusal?.status == 400)
     }
 
     @Test("refuses a body over the limit when its size is named, not when it has come")
-    func limit() throws {
+    func limitOfChunks() throws {
         #expect(try decode("A\r\n0123456789\r\n0\r\n\r\n", limit: 10)?.body == "0123456789")
         #expect(throws: BodyReader.tooLarge(10)) { try decode("B\r\n", limit: 10) }
         #expect(throws: BodyReader.tooLarge(10)) {

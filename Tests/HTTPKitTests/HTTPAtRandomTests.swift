@@ -160,7 +160,7 @@ struct HTTPAtRandomTests {
     }
 
     @Test("each request of others is answered, and nothing is left behind", arguments: seeds)
-    func world(seed: UInt64) async throws {
+    func worldOfRequests(seed: UInt64) async throws {
         var options = HTTPServerOptions()
         (options.maxBodyBytes, options.maxBodyBytesInFlight) = (Self.bodyBytes, 4 * Self.bodyBytes)
         (options.maxRequestsInFlight, options.maxConnectionsPerAddress) = (12, 24)

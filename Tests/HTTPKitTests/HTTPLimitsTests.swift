@@ -90,7 +90,7 @@ struct HTTPLimitsTests {
     }
 
     @Test("closes a connection that says nothing, and one that falls silent")
-    func idle() async throws {
+    func idleConnection() async throws {
         try await withServer {
             $0.headDeadline = .milliseconds(60)
         } _: { _, port in

@@ -119,7 +119,7 @@ struct HeadParserTests {
     ]
 
     @Test("refuses what two readers could read in two ways", arguments: refused)
-    func refusals(text: String, status: Int) throws {
+    func refusalsOfAmbiguousHeads(text: String, status: Int) throws {
         let refusal = #expect(throws: HTTPRefusal.self) { try parse(text) }
         #expect(refusal?.status == status)
         #expect(refusal?.detail.hasSuffix(".") == true)
@@ -144,7 +144,7 @@ struct HeadParserTests {
     }
 
     @Test("refuses a head at the limit, ended or not")
-    func limit() throws {
+    func limitOfHead() throws {
         let text = "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
         #expect(try parse(text, limit: text.utf8.count) != nil)
         #expect(throws: HTTPRefusal.self) { try parse(text, limit: text.utf8.count - 1) }
@@ -154,7 +154,7 @@ struct HeadParserTests {
     }
 
     @Test("never crashes on damaged heads", arguments: 1...20 as ClosedRange<UInt64>)
-    func damage(seed: UInt64) throws {
+    func damageOfHeads(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         let good = [UInt8](
             "POST /a?b HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: 4\r\n\r\n".utf8)

@@ -31,7 +31,7 @@ struct RequestRoomTests {
     }
 
     @Test("bodies that are announced and never arrive keep nobody out")
-    func announced() async throws {
+    func announcedBodies() async throws {
         try await withServer {
             $0.maxBodyBytes = 1_000
             $0.maxBodyBytesInFlight = 1_000
@@ -85,7 +85,7 @@ struct RequestRoomTests {
     }
 
     @Test("a request that says that it only waits keeps out no other")
-    func waiting() async throws {
+    func waitingRequest() async throws {
         let gate = Gate()
         try await withServer {
             $0.maxRequestsInFlight = 1
@@ -119,7 +119,7 @@ struct RequestRoomTests {
 @Suite("A client that goes away")
 struct AbandonedRequestTests {
     @Test("counts as long as its handler works")
-    func counts() async throws {
+    func countsWhileHandled() async throws {
         let gate = Gate()
         try await withServer {
             $0.maxRequestsInFlight = 1
@@ -207,7 +207,7 @@ struct HTTPGateTests {
     }
 
     @Test("refuses from the head alone, also a client that sends its whole body before it reads")
-    func refuses() async throws {
+    func refusesFromHead() async throws {
         try await Self.withGate { server, port in
             let head = "POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\n"
             for framing in ["Content-Length: 1000000", "Transfer-Encoding: chunked"] {

@@ -10,7 +10,7 @@ import Testing
 @Suite("Signals that ask the process to end", .serialized)
 struct TerminationSignalTests {
     @Test("others, which tools send to tell a service of something, end nothing")
-    func others() async {
+    func othersSignals() async {
         let signal = await TerminationSignal()
         // Sent to the process, as tools do: this thread's own signals are held back.
         kill(getpid(), SIGUSR1)

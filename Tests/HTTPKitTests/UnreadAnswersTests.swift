@@ -31,7 +31,7 @@ struct UnreadAnswersTests {
     @Test(
         "take no more memory than they may, and nothing from clients that read",
         arguments: ["/whole", "/stream", "/socket"])
-    func bounded(path: String) async throws {
+    func boundedMemory(path: String) async throws {
         try await withServer {
             $0.maxWaitingBytes = Self.limit
         } handler: {

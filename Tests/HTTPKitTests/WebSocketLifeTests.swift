@@ -25,7 +25,7 @@ struct WebSocketLifeTests {
     }
 
     @Test("who is silent is asked, and is gone when no answer comes in time")
-    func silent() {
+    func silentClientIsAsked() {
         #expect(life(at: 9) == .fine)
         #expect(state.nextDeadline == 10 * Self.second)
         #expect(life(at: 10) == .ask)
@@ -46,7 +46,7 @@ struct WebSocketLifeTests {
     }
 
     @Test("who has things to read before the ping is asked only once they are taken")
-    func behind() {
+    func behindUnreadPing() {
         state.noteTaken(100, isAll: false, 0)
         #expect(life(at: 10) == .fine)
         #expect(state.isStalled(10 * Self.second))

@@ -35,7 +35,7 @@ private func withParrot(
 @Suite("WebSockets over HTTP")
 struct WebSocketTests {
     @Test("a connection becomes a WebSocket, carries messages both ways and is closed politely")
-    func exchange() async throws {
+    func exchangeOfMessages() async throws {
         try await withParrot { server, port in
             let socket = TestSocket(RawClient(port: port))
             let head = await socket.open("/talk")
@@ -96,7 +96,7 @@ struct WebSocketTests {
             ),
             ("Upgrade: h2c\r\nConnection: Upgrade\r\n", 200),
         ])
-    func refused(headers: String, status: Int) async throws {
+    func refusedUpgrade(headers: String, status: Int) async throws {
         try await withParrot { _, port in
             let client = RawClient(port: port)
             await client.send("GET / HTTP/1.1\r\nHost: h\r\n\(headers)\r\n")
@@ -129,7 +129,7 @@ struct WebSocketTests {
     }
 
     @Test("a client that gives no sign of life is cut")
-    func silent() async throws {
+    func silentClientIsCut() async throws {
         try await withParrot {
             $0.webSocket.pingInterval = .milliseconds(50)
             $0.webSocket.pongTimeout = .milliseconds(50)
@@ -257,7 +257,7 @@ struct WebSocketTests {
     }
 
     @Test("random damage never stops the server, nor leaves anything behind")
-    func damage() async throws {
+    func damageOfFrames() async throws {
         try await withParrot { server, port in
             var random = SystemRandomNumberGenerator()
             let sound = [

@@ -3,7 +3,7 @@ import Testing
 @Suite("House rules")
 struct HouseRulesTests {
     @Test("every file keeps every rule", arguments: Rule.all.map(\.name))
-    func kept(name: String) throws {
+    func keptRules(name: String) throws {
         let rule = try #require(Rule.all.first { $0.name == name })
         let found = try Repository.files().flatMap(rule.check)
         let listing = found.map(\.description).joined(separator: "\n")

@@ -24,11 +24,16 @@ struct Manifest {
         targets = text.matches(of: call).map { match in
             let kind = String(match.1)
             let names = match.2.matches(of: quoted).map { String($0.1) }
-            let inTests = ["helper", "program", "suite", "safeSuite"].contains(kind)
+            let place =
+                switch kind {
+                case "helper", "program": "Tests/Support/"
+                case "suite", "safeSuite": "Tests/"
+                default: "Sources/"
+                }
             return Target(
                 kind: kind, name: names[0],
                 imports: kind == "system" ? [] : Array(names.dropFirst()),
-                folder: match.3.map(String.init) ?? (inTests ? "Tests/" : "Sources/") + names[0],
+                folder: match.3.map(String.init) ?? place + names[0],
                 without: match.4?.matches(of: quoted).map { String($0.1) } ?? [])
         }
     }

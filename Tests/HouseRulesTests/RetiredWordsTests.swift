@@ -34,7 +34,7 @@ struct RetiredWordsTests {
             "// A foreign table.",
             "let token = desk", "// Later calls throw.", "let isForeignKeyViolation = 1",
         ])
-    func others(text: String) {
+    func othersNames(text: String) {
         #expect(count(text) == 0)
     }
 

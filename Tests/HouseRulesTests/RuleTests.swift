@@ -100,7 +100,8 @@ struct RuleTests {
         #expect(sentences(.downwardImports, "public import MartletServer", at: device) == 1)
         #expect(sentences(.downwardImports, "import Foundation", at: device) == 0)
         #expect(sentences(.downwardImports, "", at: "Sources/Unknown/A.swift") == 1)
-        #expect(sentences(.downwardImports, "import Martlet", at: "Tests/SetTexts/A.swift") == 1)
+        let helper = "Tests/Support/SetTexts/A.swift"
+        #expect(sentences(.downwardImports, "import Martlet", at: helper) == 1)
         let program = "Tests/Fuzzing/Program/A.swift"
         #expect(sentences(.downwardImports, "import Martlet", at: program) == 0)
     }

@@ -21,7 +21,7 @@ struct SecurityPageTests {
     }
 
     @Test("has each of the 24 threats once, with a check or the word that it does not apply yet")
-    func rows() throws {
+    func rowsOfThreats() throws {
         let threats = Self.threats(try Self.page())
         #expect(threats.map(\.number) == Array(1...24))
         for threat in threats {
@@ -32,7 +32,7 @@ struct SecurityPageTests {
     }
 
     @Test("says nowhere that more threats have a check than have one")
-    func counts() throws {
+    func countsOfThreats() throws {
         let page = try Self.page()
         let open = Self.threats(page).filter { $0.text.contains("does not apply yet") }
         #expect(open.map(\.number) == [4, 13, 14, 15])

@@ -200,7 +200,7 @@ struct BadLineTests {
 @Suite("One exchange over a line that is cut", .timeLimit(.minutes(5)))
 struct OneExchangeTests {
     @Test("gets a long save through in pieces, though nothing is known of the line")
-    func once() async throws {
+    func onceOverSlowLine() async throws {
         let server = try LiveServer()
         try await server.start()
         // About 200 kB between two cuts, also on a busy machine: what it takes to answer is little of the time.
@@ -247,7 +247,7 @@ struct PortalPageTests {
     }
 
     @Test("costs one more try, whether a device sends or fetches", arguments: [true, false])
-    func exchange(sends: Bool) async throws {
+    func exchangeBehindPortal(sends: Bool) async throws {
         let server = try LiveServer()
         try await server.start()
         let line = await Self.line(to: server)

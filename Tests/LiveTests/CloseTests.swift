@@ -79,7 +79,7 @@ struct CloseTests {
     }
 
     @Test("does not wait for ever")
-    func bounded() async throws {
+    func boundedWait() async throws {
         let transport = HeldTransport()
         let limits = Mutex<[Duration]>([])
         let (client, folder) = try await Self.client(transport) { options in

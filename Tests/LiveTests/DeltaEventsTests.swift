@@ -94,7 +94,7 @@ struct DeltaEventsTests {
     }
 
     @Test("wait for their listener: the next is read when it has taken the one before")
-    func slow() async throws {
+    func slowListener() async throws {
         let server = try LiveServer()
         try await server.start()
         let transport = try await server.transport()
@@ -118,7 +118,7 @@ struct DeltaEventsTests {
     }
 
     @Test("are refused with the server's status and sentence")
-    func refused() async throws {
+    func refusedByServer() async throws {
         let server = try LiveServer()
         try await server.start()
         let stranger = try await server.transport(token: "wrong")

@@ -111,7 +111,7 @@ struct LiveClientTests {
     }
 
     @Test("a server that restarts is found again, and what was missed comes")
-    func restart() async throws {
+    func restartOfLiveServer() async throws {
         let server = try LiveServer()
         try await server.start()
         let a = try await server.device("a", Self.options(.onRequest))
@@ -132,7 +132,7 @@ struct LiveClientTests {
     }
 
     @Test("a network that is cut and comes back loses nothing, and goes on where it was")
-    func cut() async throws {
+    func cutNetwork() async throws {
         let pair = try await Pair(.live(pollingEvery: nil))
         let (proxy, listener) = (pair.proxy, pair.listener)
         listener.start()
@@ -151,7 +151,7 @@ struct LiveClientTests {
 
     @Test(
         "a device that was away while the log was compacted exchanges once, and the stream goes on")
-    func behind() async throws {
+    func behindCompactedLog() async throws {
         let server = try LiveServer(keepRevisions: 2)
         try await server.start()
         let proxy = Proxy(to: try await server.url)
@@ -236,7 +236,7 @@ struct LiveClientTests {
     }
 
     @Test("what another client on the file saves is sent though nothing is polled")
-    func elsewhere() async throws {
+    func elsewhereByClient() async throws {
         let pair = try await Pair(.live(pollingEvery: .seconds(3_600)))
         pair.listener.start()
         #expect(try await holds { try await Self.isLive(pair.listener) })
@@ -321,7 +321,7 @@ struct LiveClientTests {
     @Test(
         "what somebody else writes to a live client's file is sent by it, though nothing else happens"
     )
-    func foreign() async throws {
+    func foreignWriteWhileLive() async throws {
         let server = try LiveServer()
         try await server.start()
         let live = try await server.device("a", Self.options(.live(pollingEvery: nil)))

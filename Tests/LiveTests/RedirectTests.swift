@@ -11,7 +11,7 @@ struct RedirectTests {
     @Test(
         "are not followed: nobody but the server the app named gets the token or an edit",
         arguments: [301, 302, 303, 307, 308])
-    func refused(status: Int) async throws {
+    func refusedRedirect(status: Int) async throws {
         let elsewhere = Mutex(0)
         let thief = HTTPServer(options: HTTPServerOptions()) { _ in
             elsewhere.withLock { $0 += 1 }

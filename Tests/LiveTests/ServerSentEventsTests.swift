@@ -75,7 +75,7 @@ struct ServerSentEventsTests {
     }
 
     @Test("beyond the limit are refused, on one line or many, and below it are not")
-    func limit() throws {
+    func limitOfEvents() throws {
         #expect(try Self.read("data: 3456789\n\n", limit: 13).count == 1)
         for text in [
             "data: 34567890\n\n", "data: 1\ndata: 2\ndata: 3\ndata: 4\ndata: 5\n", ":2345678901234",
@@ -89,7 +89,7 @@ struct ServerSentEventsTests {
     }
 
     @Test("are the same in whatever pieces they come", arguments: 1...300 as ClosedRange<UInt64>)
-    func pieces(seed: UInt64) throws {
+    func piecesOfEvents(seed: UInt64) throws {
         var dice = Dice(seed: seed)
         let bytes = dice.stream()
         var whole = ServerSentEvents(limit: 1 << 20)

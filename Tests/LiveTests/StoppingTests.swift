@@ -66,7 +66,7 @@ struct StoppingTests {
     }
 
     @Test("a cancelled task waits no longer, and what it alone wanted ends")
-    func cancelled() async throws {
+    func cancelledTask() async throws {
         let folder = try Self.folder()
         defer { try? FileManager.default.removeItem(at: folder) }
         let held = HeldTransport()

@@ -30,7 +30,7 @@ struct StrangerTests {
             "HTTP/1.1 200 OK\r\nContent-Ty", "HTTP/1.1 200 OK\r\n",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\nA: b\r\n\r\n",
         ])
-    func cut(answer: String) async throws {
+    func cutHead(answer: String) async throws {
         let (server, transport) = try Self.transport(answer)
         let body = try? await transport.exchange([UInt8]("{}".utf8)).body
         #expect(body.map { $0.count <= 2 } ?? true)
@@ -70,7 +70,7 @@ struct StrangerTests {
     @Test(
         "are told of in sentences by a device that has a file and fetches its first data later",
         arguments: [nil, 502])
-    func sentences(status: Int?) async throws {
+    func sentencesOfSeeding(status: Int?) async throws {
         let live = try LiveServer()
         let empty = try await MartletClient.open(
             path: live.file("later"), schema: LiveServer.schema, transport: nil)
@@ -102,7 +102,7 @@ struct StrangerTests {
             "206 X\r\nContent-Type: application/gzip\r\nContent-Range: bytes 50-89/90\r\n"
                 + "Content-Length: 41",
         ])
-    func pieces(head: String) async throws {
+    func piecesOfStrangers(head: String) async throws {
         let page = String(repeating: "x", count: 91)
         let (server, transport) = try Self.transport(
             "HTTP/1.1 \(head)\r\nConnection: close\r\n\r\n\(page)")
@@ -246,7 +246,7 @@ struct StrangerTests {
             // Cut at the end of an object inside.
             #"{"ddl":"","lineage":"","types":[{"name":"a"}"#,
         ])
-    func json(answer: String) async throws {
+    func jsonOfStrangers(answer: String) async throws {
         let (server, transport) = try Self.transport(
             "HTTP/1.1 200 X\r\nContent-Type: application/json\r\n"
                 + "Content-Length: \(answer.utf8.count)\r\nConnection: close\r\n\r\n\(answer)")

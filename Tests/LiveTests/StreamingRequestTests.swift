@@ -13,7 +13,7 @@ struct StreamingRequestTests {
     }
 
     @Test("give status, head and each piece while the answer goes on")
-    func pieces() async throws {
+    func piecesOfAnswer() async throws {
         let (asked, ask) = AsyncStream.makeStream(of: Int.self)
         let server = StreamServer { request, writer in
             #expect(request.headers["x-name"] == "value")
@@ -40,7 +40,7 @@ struct StreamingRequestTests {
     }
 
     @Test("keep a bounded part of what nobody reads, and lose nothing of it")
-    func bounded() async throws {
+    func boundedUnreadPart() async throws {
         let written = Mutex(0)
         let pieces = [UInt8]((0..<1 << 16).map { UInt8($0 % 128) })
         let server = StreamServer { _, writer in
@@ -88,7 +88,7 @@ struct StreamingRequestTests {
     }
 
     @Test("end when their task is cancelled, before and after the head")
-    func cancelled() async throws {
+    func cancelledRequest() async throws {
         let server = StreamServer { request, writer in
             if request.path == "/body" { try await writer.write([1]) }
             while true { try await writer.write(try await forever()) }
@@ -111,7 +111,7 @@ struct StreamingRequestTests {
     }
 
     @Test("end when nothing has come for four quarters of the silence allowed, and not before")
-    func silence() async throws {
+    func silenceOfServer() async throws {
         let (quarters, quarter) = AsyncStream.makeStream(of: Void.self)
         let passed = Mutex<[Duration]>([])
         let (asked, ask) = AsyncStream.makeStream(of: UInt8.self)
@@ -144,7 +144,7 @@ struct StreamingRequestTests {
     }
 
     @Test("fail where the answer is cut off, and where nobody listens")
-    func cut() async throws {
+    func cutStreamedAnswer() async throws {
         let (gate, cut) = AsyncStream.makeStream(of: Void.self)
         let server = StreamServer { _, writer in
             try await writer.write([1])

@@ -132,7 +132,7 @@ struct TokenTests {
 @Suite("The token in use")
 struct TokenKeeperTests {
     @Test("one question is asked for all requests that were refused")
-    func once() async throws {
+    func onceAskedForToken() async throws {
         let (gate, open) = AsyncStream.makeStream(of: Void.self)
         let asked = Mutex(0)
         let keeper = TokenKeeper("a") { refused in

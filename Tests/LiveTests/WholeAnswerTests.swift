@@ -46,7 +46,7 @@ struct WholeAnswerTests {
     }
 
     @Test("of exactly the limit is taken")
-    func limit() async throws {
+    func limitOfAnswer() async throws {
         let server = StreamServer { _, writer in
             for _ in 0..<4 { try await writer.write([UInt8](repeating: 7, count: 256)) }
         }
@@ -58,7 +58,7 @@ struct WholeAnswerTests {
     }
 
     @Test("ends with the task that waits for it, however early that is cancelled")
-    func cancelled() async throws {
+    func cancelledAnswer() async throws {
         let server = StreamServer { _, writer in try await writer.write(try await forever()) }
         let request = StreamingRequest(url: try await server.start())
         let session = StreamingSession()

@@ -25,7 +25,7 @@ struct ArgumentParserTests {
     }
 
     @Test("reads values, switches and arguments in any order")
-    func reads() throws {
+    func readsArguments() throws {
         let found = try parsed("import --json a.sqlite --set-size=50 x.csv --server http://h y.csv")
         #expect(found.command == "import")
         #expect(found.positional == ["a.sqlite", "x.csv", "y.csv"])
@@ -120,7 +120,7 @@ struct ArgumentParserTests {
     }
 
     @Test("JSON text is escaped")
-    func json() {
+    func jsonIsEscaped() {
         let value = JSONText.object([
             ("a\"", .text("\\ \n\u{1} é")), ("b", .list([.null, .boolean(true), .integer(-1)])),
             ("c", .real(.infinity)),

@@ -111,7 +111,7 @@ struct BackupTests {
     }
 
     @Test("a damaged backup, and one that would take a place, change nothing")
-    func refused() async throws {
+    func refusedBackup() async throws {
         let (served, _) = try await Self.served(isPostgres: false)
         try await served.start()
         let device = try await served.device("mine")
@@ -183,7 +183,7 @@ struct BackupTests {
     @Test(
         "tokens come along with a data set's file; what was revoked stays so, and others' stay away"
     )
-    func tokens() async throws {
+    func tokensInBackup() async throws {
         let (served, _) = try await Self.served(isPostgres: false)
         try await served.start()
         let store = try TokenStore(directory: served.data)

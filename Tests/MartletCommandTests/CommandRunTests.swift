@@ -80,7 +80,7 @@ struct CommandRunTests {
     }
 
     @Test("status counts and names records that no change set can carry")
-    func withheld() async throws {
+    func withheldInStatus() async throws {
         defer { clean() }
         try write("schema.sql", "CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT NOT NULL);")
         try write("in/teams.csv", "id,name\n5,Falcons\n")
@@ -94,7 +94,7 @@ struct CommandRunTests {
     }
 
     @Test("a failure of a file names the file and says what to do")
-    func files() async throws {
+    func filesThatFail() async throws {
         defer { clean() }
         let schema = path("schema.sql")
         try write("schema.sql", "CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT NOT NULL);")
@@ -160,7 +160,7 @@ struct CommandRunTests {
     }
 
     @Test("mistakes end in a sentence and the documented exit code")
-    func failures() async throws {
+    func failuresOfCommands() async throws {
         defer { clean() }
         try write("schema.sql", "CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT NOT NULL);")
         try write("teams.csv", "id,name\n1,\n")
@@ -204,7 +204,7 @@ struct CommandRunTests {
     }
 
     @Test("tokens are made, listed without the token, and revoked once")
-    func tokens() async throws {
+    func tokensOfCommand() async throws {
         defer { clean() }
         let made = await run("token", "create", "team", "--data", path("data"), "--user", "ines")
         #expect(made.code == .done)

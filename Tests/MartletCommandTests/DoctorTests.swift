@@ -21,7 +21,7 @@ struct DoctorTests {
     }
 
     @Test("a data folder: nothing is wrong, and then each thing that may be")
-    func files() async throws {
+    func filesOfDataFolder() async throws {
         let served = try ServedData()
         try await served.start()
         let device = try await served.device("mine")
@@ -54,7 +54,7 @@ struct DoctorTests {
     }
 
     @Test("rows that devices do not receive, and a table that can take no new row")
-    func rows() async throws {
+    func rowsNotReceived() async throws {
         let served = try ServedData()
         try await served.start()
         let device = try await served.device("mine")
@@ -161,7 +161,7 @@ struct DoctorTests {
     }
 
     @Test("room: what a database and its disk say of it, where the role may know")
-    func room() async throws {
+    func roomOfDatabase() async throws {
         let served = try ServedData()
         let url = try await Self.database(served)
         let role = "watcher_" + UUID().uuidString.replacing("-", with: "").lowercased()
@@ -187,7 +187,7 @@ struct DoctorTests {
     @Test(
         "tokens in a database count for its servers from the next request on, until they are revoked"
     )
-    func tokens() async throws {
+    func tokensInDatabase() async throws {
         let served = try ServedData()
         let url = try await Self.database(served)
         served.use(postgres: url)

@@ -220,7 +220,7 @@ final class OddFileTests {
     }
 
     @Test("small things are said in sentences that help")
-    func sentences() async throws {
+    func sentencesOfCommands() async throws {
         await make("a.sqlite")
         try write("token", "one\ntwo\n")
         let token = await run(

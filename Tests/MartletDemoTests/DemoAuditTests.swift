@@ -137,7 +137,7 @@ struct DemoAuditTests {
     }
 
     @Test("edits are planned for types with a free text, and records made where all can be given")
-    func plan() {
+    func planOfEdits() {
         let schema = Schema(types: [
             EntityType(
                 name: "years", key: "id", keyKind: .integer,

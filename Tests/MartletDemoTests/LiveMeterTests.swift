@@ -90,7 +90,7 @@ struct LiveMeterTests {
     }
 
     @Test("the network cuts live connections now and then, and what it cuts does not come through")
-    func cuts() async throws {
+    func cutsOfLiveConnections() async throws {
         let chatter = Chatter()
         let faults = NetworkFaults(seed: 1, lostAnswers: 0, lostRequests: 0, cutStreams: 10)
         let transport = LossyTransport(

@@ -12,13 +12,13 @@ struct OrganisationTests {
     }
 
     @Test("has as many records as its size says, and about 110,000 in full")
-    func counts() {
+    func countsOfRecords() {
         #expect(Organisation(seed: 3, size: .small).recordCount == OrganisationSize.small.total)
         #expect((105_000...115_000).contains(OrganisationSize.full.total))
     }
 
     @Test("every reference points at a record of a table that stands before, or earlier in its own")
-    func references() throws {
+    func referencesOfOrganisation() throws {
         let tables = Organisation(seed: 4, size: .small).tables
         let targets = [
             "parent_id": "regions", "region_id": "regions", "club_id": "clubs",

@@ -92,7 +92,7 @@ struct SoakTests {
     }
 
     @Test("a plan keeps its pace, and as many devices are away at its end as at its beginning")
-    func plan() {
+    func planOfSoak() {
         func drawn(_ seed: UInt64) -> SoakPlan {
             SoakPlan(
                 seed: seed, devices: 20, warmUp: .seconds(20), length: .seconds(100), saves: 8)

@@ -277,7 +277,7 @@ struct AdoptionTests {
     }
 
     @Test("puts each record behind all that it refers to, and leaves circles together")
-    func order() {
+    func orderByReference() {
         func address(_ number: Int64) -> RecordAddress { RecordAddress(0, .integer(number)) }
         var order = LinkOrder()
         // 1 needs 2 and 3; 3 needs 2; 4 and 5 need each other, 6 needs them; 7 needs what is not here.

@@ -10,7 +10,7 @@ import Waiting
 @Suite("Commits that wait for a synchronous standby", .timeLimit(.minutes(3)))
 struct CancelledWaitTests {
     @Test("if the wait is cancelled, the commit holds, and that is told")
-    func cancelled() async throws {
+    func cancelledCommitWait() async throws {
         let servers = try await DatabaseServers.start()
         let address = try PostgresAddress(servers.postgresURL)
         let count = Mutex(0)

@@ -32,7 +32,7 @@ struct CatalogueTests {
         """
 
     @Test("become types of devices, and the script makes the same of SQLite")
-    func schema() async throws {
+    func schemaOfCatalogue() async throws {
         let database = try await TestDatabase.make()
         try await database.connected { connection in
             try connection.execute(Self.teams)
@@ -89,7 +89,7 @@ struct CatalogueTests {
     }
 
     @Test("are found under new names, and what cannot be sent is said")
-    func renamed() async throws {
+    func renamedColumns() async throws {
         let database = try await TestDatabase.make()
         try await database.connected { connection in
             try connection.execute(
@@ -119,7 +119,7 @@ struct CatalogueTests {
     }
 
     @Test("without a key that a record's id can be are refused, each with what to do")
-    func keys() async throws {
+    func keysThatCannotBeIDs() async throws {
         let database = try await TestDatabase.make()
         try await database.connected { connection in
             try connection.execute(
@@ -148,7 +148,7 @@ struct CatalogueTests {
 @Suite("Martlet's own tables in PostgreSQL")
 struct MartletTablesTests {
     @Test("are missed where there are none")
-    func absent() async throws {
+    func absentTables() async throws {
         let database = try await TestDatabase.make()
         try await database.connected { connection in
             let error = #expect(throws: AdoptionError.self) {

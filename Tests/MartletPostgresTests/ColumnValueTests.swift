@@ -64,7 +64,7 @@ struct ColumnValueTests {
             "DROP COLUMN n, ADD COLUMN n integer DEFAULT 777",
             "DROP COLUMN n, ADD COLUMN n integer",
         ])
-    func announced(change: String) async throws {
+    func announcedColumnValues(change: String) async throws {
         try await Self.adopted { connection in
             let before = try Self.truth(connection, "n")
             let state = try TableState.read(connection)
@@ -92,7 +92,7 @@ struct ColumnValueTests {
             "ALTER TABLE teams ALTER COLUMN n SET DEFAULT 5", "VACUUM FULL teams",
             "ALTER TABLE teams ALTER COLUMN name SET STATISTICS 10",
         ])
-    func silent(statement: String) async throws {
+    func silentUpdate(statement: String) async throws {
         try await Self.adopted { connection in
             try connection.execute(statement)
             #expect(try PostgresSchema.refresh(connection, now: 3).notes == [])
@@ -128,7 +128,7 @@ struct ColumnValueTests {
     }
 
     @Test("other keys are other records")
-    func keys() async throws {
+    func keysChanged() async throws {
         try await Self.adopted { connection in
             // PostgreSQL does not alter the type of a key that triggers name, so this needs logical
             // decoding.
@@ -144,7 +144,7 @@ struct ColumnValueTests {
     }
 
     @Test("a table that was dropped and made again can be adopted, and devices follow")
-    func replaced() async throws {
+    func replacedTable() async throws {
         let database = try await TestDatabase.make()
         try await database.connected { connection in
             try connection.execute(Self.script)

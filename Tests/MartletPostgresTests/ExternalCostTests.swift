@@ -61,7 +61,7 @@ struct ExternalCostTests {
         "no table is read whole, whatever the key's collation is and statistics are lacking",
         arguments: ["text", "varchar(20)", "text COLLATE \"C\"", "text COLLATE \"POSIX\""],
         extents.indices)
-    func linear(key: String, extent: Int) async throws {
+    func linearExternalCost(key: String, extent: Int) async throws {
         try await Self.on(key) { (store, connection) throws in
             let first = try Self.take(store, connection, Self.extents[extent])
             #expect(first.records.reduce(0, +) == Self.count)

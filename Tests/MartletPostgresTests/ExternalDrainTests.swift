@@ -63,7 +63,7 @@ struct ExternalDrainTests {
     @Test(
         "A transaction is taken when it has committed; nothing waits for it",
         arguments: ExternalCapture.allCases)
-    func late(_ capture: ExternalCapture) async throws {
+    func lateCommit(_ capture: ExternalCapture) async throws {
         try await ExternalWorld.with(capture) { world in
             let (slow, quick) = (try world.program(), try world.program())
             try slow.begin()

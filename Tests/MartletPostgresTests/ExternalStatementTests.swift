@@ -139,7 +139,7 @@ struct ExternalStatementTests {
     }
 
     @Test("Rows no device can be sent are left out and named; all others go")
-    func unsendable() async throws {
+    func unsendableExternalRows() async throws {
         try await ExternalWorld.with { world in
             let program = try world.program()
             try program.execute(
@@ -158,7 +158,7 @@ struct ExternalStatementTests {
     }
 
     @Test("Writers need no right on Martlet's schema, and cannot use its functions for their own")
-    func rights() async throws {
+    func rightsOfWriters() async throws {
         try await ExternalWorld.with { world in
             let name = "analyst_\(world.server.processNumber)"
             defer {

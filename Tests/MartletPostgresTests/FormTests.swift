@@ -58,7 +58,7 @@ struct FormTests {
     ]
 
     @Test("come back as they were, or in PostgreSQL's one form, on every way")
-    func roundTrip() async throws {
+    func roundTripOfForms() async throws {
         let database = try await TestDatabase.make()
         try await database.connected { connection in
             try connection.execute(Self.table)
@@ -120,7 +120,7 @@ struct FormTests {
     }
 
     @Test("are refused early where PostgreSQL would refuse them, and where it would not say so")
-    func refused() async throws {
+    func refusedFormsEarly() async throws {
         let database = try await TestDatabase.make()
         try await database.connected { connection in
             try connection.execute(Self.table)
@@ -175,7 +175,7 @@ struct FormTests {
     }
 
     @Test("that no device can be sent are told of")
-    func unsendable() async throws {
+    func unsendableForms() async throws {
         let database = try await TestDatabase.make()
         try await database.connected { connection in
             try connection.execute(Self.table)

@@ -44,7 +44,7 @@ struct FullTests {
             ("teams", false), ("_martlet.log", false), ("_martlet.records", false),
             ("_martlet.log", true),
         ])
-    func full(place: String, isAtCommit: Bool) async throws {
+    func fullServerPutsOff(place: String, isAtCommit: Bool) async throws {
         try await StoreTests.on { (store: TestStore) throws in
             try store.other.execute(Self.script(place, isAtCommit: isAtCommit))
             let requests = [Self.request("d1", "Red"), Self.request("d2", "Blue")]
@@ -89,7 +89,7 @@ struct FullTests {
     }
 
     @Test("what other programs wrote waits until there is room to log it")
-    func outside() async throws {
+    func outsideWritesWithoutRoom() async throws {
         let database = try await TestDatabase.make()
         try await TestDatabase.blocking {
             let store = try TestStore(

@@ -162,7 +162,7 @@ struct GrowthTests {
     }
 
     @Test("ten times as much reads about ten times as many rows", arguments: deeds.indices)
-    func linear(index: Int) async throws {
+    func linearGrowth(index: Int) async throws {
         let (name, deed) = Self.deeds[index]
         let small = try await Self.rowsRead(deed, 30)
         let large = try await Self.rowsRead(deed, 300)

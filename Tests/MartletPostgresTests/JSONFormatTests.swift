@@ -16,7 +16,7 @@ struct JSONFormatTests {
             #"{"1e131000":1}"#, "1e+5", "e99999999", "\"unfinished 1e131000", nested(2_000),
             "\"\(String(repeating: "[", count: 9_000))\"",
         ])
-    func taken(text: String) {
+    func takenJSON(text: String) {
         #expect(JSONFormat.fault(of: text, expands: true) == nil)
     }
 

@@ -26,7 +26,7 @@ struct KeysByTriggerTests {
             (#""next":0"#, false), (#""next":-1"#, false), (#""code":"""#, false),
             (#""next":\#(Int64.max)"#, true), (#""code":"a""#, true),
         ])
-    func made(value: String, isSent: Bool) async throws {
+    func madeByTrigger(value: String, isSent: Bool) async throws {
         let tables = ["teams", "seats", "codes"]
         let database = try await TestDatabase.make()
         try await TestDatabase.blocking {
@@ -84,7 +84,8 @@ struct KeysUnderDeletedTests {
     @Test(
         "are changed or deleted with it, and devices are told of neither",
         arguments: keys, ["SET NULL", "CASCADE"])
-    func deleted(keys: (type: String, unsendable: [String]), action: String) async throws {
+    func deletedWithParent(keys: (type: String, unsendable: [String]), action: String) async throws
+    {
         let database = try await TestDatabase.make()
         try await TestDatabase.blocking {
             let store = try Self.store(database.address, keys, action)
@@ -110,7 +111,9 @@ struct KeysUnderDeletedTests {
     @Test(
         "are not in the truth beside a refusal, whatever the action",
         arguments: keys, ["SET NULL", "CASCADE"])
-    func refused(keys: (type: String, unsendable: [String]), action: String) async throws {
+    func refusedWithoutLostKeys(keys: (type: String, unsendable: [String]), action: String)
+        async throws
+    {
         let database = try await TestDatabase.make()
         try await TestDatabase.blocking {
             let store = try Self.store(database.address, keys, action)

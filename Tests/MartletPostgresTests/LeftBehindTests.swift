@@ -151,7 +151,7 @@ struct LeftBehindTests {
     @Test(
         "other settings that a trigger changes are put back behind its set",
         arguments: ["SET", "SET LOCAL"], Moment.allCases)
-    func others(command: String, moment: Moment) async throws {
+    func othersSettings(command: String, moment: Moment) async throws {
         let read = Self.otherChanges.map { "current_setting('\($0.0)')" } + ["current_user"]
         let role = "other_" + UUID().uuidString.replacing("-", with: "").lowercased()
         let commands =

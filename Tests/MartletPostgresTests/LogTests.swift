@@ -52,7 +52,7 @@ struct PostgresLogTests {
     }
 
     @Test("a difference holds each row once, where it last changed")
-    func difference() async throws {
+    func differenceHoldsRowOnce() async throws {
         let database = try await TestDatabase.make()
         try await TestDatabase.blocking { () throws in
             let store = try Self.filled(database.address)
@@ -73,7 +73,7 @@ struct PostgresLogTests {
     }
 
     @Test("rows that a new column gave a value stand where that was told")
-    func announced() async throws {
+    func announcedRowsInLog() async throws {
         let database = try await TestDatabase.make()
         try await TestDatabase.blocking { () throws in
             let store = try Self.filled(database.address)
@@ -92,7 +92,7 @@ struct PostgresLogTests {
     }
 
     @Test("more rows than are read at once come whole, also those of one set")
-    func large() async throws {
+    func largeSpanOfRows() async throws {
         let database = try await TestDatabase.make()
         try await TestDatabase.blocking { () throws in
             let store = try TestStore(

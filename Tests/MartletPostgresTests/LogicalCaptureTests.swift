@@ -160,7 +160,7 @@ struct LogicalCaptureTests {
     }
 
     @Test("without the publication, and without deletions, --cdc triggers takes what is left")
-    func triggers() async throws {
+    func triggersForCapture() async throws {
         for statement in ["DROP PUBLICATION", "ALTER TABLE lists REPLICA IDENTITY USING INDEX of"] {
             try await ExternalWorld.with(.logical) { world in
                 let program = try Self.fill(world)

@@ -85,7 +85,7 @@ struct LogicalStoreTests {
     @Test(
         "a stale edit against an UPDATE committed just now is never accepted, and refused with the truth",
         arguments: ["on", "off"])
-    func stale(synchronousCommit: String) async throws {
+    func staleAgainstFreshCommit(synchronousCommit: String) async throws {
         try await Self.on { (store: TestStore) throws in
             try store.other.execute("SET synchronous_commit = \(synchronousCommit)")
             var known: Revision = 1
@@ -205,7 +205,7 @@ struct LogicalStoreTests {
     }
 
     @Test("what triggers of the user's change is part of the set, and no external write")
-    func behind() async throws {
+    func behindSetsOwnTriggers() async throws {
         let script =
             StoreTests.script + """
                 CREATE TABLE totals (id bigserial PRIMARY KEY, wins bigint NOT NULL);
@@ -305,7 +305,7 @@ struct LogicalStoreTests {
     }
 
     @Test("a TRUNCATE by a set's trigger deletes the rows on devices, too")
-    func truncated() async throws {
+    func truncatedTable() async throws {
         let script =
             StoreTests.script + """
                 CREATE FUNCTION empty() RETURNS trigger LANGUAGE plpgsql AS
@@ -376,7 +376,7 @@ struct LogicalStoreTests {
     }
 
     @Test("a slot that the server gave up for its size is found to be lost, and made anew")
-    func limits() async throws {
+    func limitsOfSlot() async throws {
         let servers = try await DatabaseServers.start(
             [
                 "wal_level=logical", "max_slot_wal_keep_size=1MB", "max_wal_size=32MB",

@@ -95,7 +95,7 @@ struct LogicalTests {
     }
 
     @Test("a slot that is gone is made anew, and what was missed is found in the tables")
-    func lost() async throws {
+    func lostSlot() async throws {
         try await ExternalWorld.with(.logical) { world in
             let program = try world.program()
             try program.execute(

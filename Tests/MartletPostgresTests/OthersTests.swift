@@ -29,7 +29,7 @@ struct OthersTests {
     }
 
     @Test("a device's stale edit against another program's is refused with the truth")
-    func stale() async throws {
+    func staleAgainstProgram() async throws {
         try await Self.on { (store: TestStore) throws in
             try store.other.execute("UPDATE teams SET wins = 9 WHERE id = 1")
             let fate = try store.send(Self.win(1, 5), at: 1)
@@ -79,7 +79,7 @@ struct OthersTests {
     }
 
     @Test("what another program commits after a batch has begun is never written over")
-    func late() async throws {
+    func lateWriteByProgram() async throws {
         try await Self.on { (store: TestStore) throws in
             _ = try store.store.begin(now: 1, maxBytes: 1 << 20)
             let question = try Self.question(Self.win(1, 5), store)
@@ -165,7 +165,7 @@ struct OthersTests {
     }
 
     @Test("a set whose statements take too long is busy alone")
-    func slow() async throws {
+    func slowSet() async throws {
         let script =
             StoreTests.script + """
                 CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS
@@ -185,7 +185,7 @@ struct OthersTests {
     }
 
     @Test("what triggers of the user's change is part of the set, whatever table it is in")
-    func behind() async throws {
+    func behindTriggersOfAnyTable() async throws {
         let script =
             StoreTests.script + """
                 CREATE TABLE totals (id bigserial PRIMARY KEY, wins bigint NOT NULL);
@@ -218,7 +218,7 @@ struct OthersTests {
     }
 
     @Test("a set whose trigger names a missing table is put off alone until the table is there")
-    func missing() async throws {
+    func missingTableInTrigger() async throws {
         let script =
             StoreTests.script + """
                 CREATE FUNCTION poke() RETURNS trigger LANGUAGE plpgsql AS

@@ -29,7 +29,7 @@ struct StagingTests {
     }
 
     @Test("are made of a file that holds what the log says at one moment", arguments: [20, 0])
-    func snapshot(tries: Int) async throws {
+    func snapshotOfPostgres(tries: Int) async throws {
         let database = try await TestDatabase.make()
         let (path, part) = (Self.path(), Self.path())
         defer {
@@ -181,7 +181,7 @@ struct StagingTests {
     }
 
     @Test("are refused of tables that are others than the server's, and given up when told")
-    func refused() async throws {
+    func refusedStaging() async throws {
         let database = try await TestDatabase.make()
         let path = Self.path()
         try await database.connected { connection in

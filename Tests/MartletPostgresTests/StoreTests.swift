@@ -60,7 +60,7 @@ struct StoreTests {
     }
 
     @Test("a set sent again is answered as before, whoever else has come meanwhile")
-    func repeated() async throws {
+    func repeatedSet() async throws {
         try await Self.on { (store: TestStore) throws in
             let set = TestStore.set(
                 "teams", create: ["-1"], #""-1":{"name":"Red"}"#, identifier: "a", sequence: 1)
@@ -110,7 +110,7 @@ struct StoreTests {
                 "stale: a record of “teams” the set would update does not exist"
             ),
         ])
-    func refused(set: String, fate: String) async throws {
+    func refusedByTables(set: String, fate: String) async throws {
         try await Self.on { (store: TestStore) throws in
             try store.send(
                 TestStore.set(
@@ -151,7 +151,7 @@ struct StoreTests {
     }
 
     @Test("unique values can be swapped, and a taken key is passed over")
-    func swapped() async throws {
+    func swappedInPostgres() async throws {
         try await Self.on { (store: TestStore) throws in
             try store.send(
                 TestStore.set(

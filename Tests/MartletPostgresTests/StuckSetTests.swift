@@ -44,7 +44,7 @@ struct StuckSetTests {
     }
 
     @Test("a constraint that is judged at COMMIT, on a table that the user's trigger fills")
-    func late() async throws {
+    func lateConstraint() async throws {
         try await Self.on(
             """
             CREATE TABLE allowed (name text PRIMARY KEY);
@@ -73,7 +73,7 @@ struct StuckSetTests {
             "HV000", "53100", "53400", "53200", "XX000", "42501", "42P01", "3F000",
             "0A000", "0B000", "40000", "40002", "54001", "72000", "F0000",
         ])
-    func elsewhere(code: String) async throws {
+    func elsewhereInTrigger(code: String) async throws {
         try await Self.on(
             """
             CREATE FUNCTION ask() RETURNS trigger LANGUAGE plpgsql AS
@@ -135,7 +135,7 @@ struct StuckSetTests {
     }
 
     @Test("a set that names a column which is gone is not put off: the tables are read again")
-    func gone() async throws {
+    func goneColumnInTrigger() async throws {
         try await Self.on { (store: TestStore) throws in
             let ann = TestStore.set("players", create: ["-1"], #""-1":{"name":"Ann"}"#)
             #expect(try store.send(ann).fate == "accepted 2")
@@ -150,7 +150,7 @@ struct StuckSetTests {
     }
 
     @Test("a batch tries once whether the disk has room, however many of its sets find none")
-    func room() async throws {
+    func roomIsTriedOnce() async throws {
         try await Self.on(
             """
             CREATE FUNCTION ask() RETURNS trigger LANGUAGE plpgsql AS
@@ -266,7 +266,7 @@ struct StuckSetTests {
     }
 
     @Test("eight sets at fault are looked for; those behind them wait, at fault or not")
-    func many() async throws {
+    func manySetsAtFault() async throws {
         try await Self.on { (store: TestStore) throws in
             try store.other.execute(
                 "ALTER TABLE _martlet.log ADD CHECK (identifier NOT LIKE 'bad%')")
@@ -291,7 +291,7 @@ struct StuckSetTests {
     @Test(
         "a table that another program has locked whole: sets that do not need it are accepted",
         arguments: ["ACCESS EXCLUSIVE", "EXCLUSIVE", "SHARE ROW EXCLUSIVE", "SHARE"])
-    func locked(mode: String) async throws {
+    func lockedTableInBatch(mode: String) async throws {
         try await Self.on { (store: TestStore) throws in
             let tables = try PostgresSchema.read(store.other).tables
             for table in tables { try ExternalTriggers.install(on: store.other, table: table) }
@@ -358,7 +358,7 @@ struct StuckSetTests {
     }
 
     @Test("steps come behind those they need, whatever their number; a circle is cut at its first")
-    func order() {
+    func orderOfSteps() {
         let count = 20_000
         var parents = (0..<count).map { $0 == count - 1 ? Set<Int>() : [$0 + 1] }
         #expect(SetSteps.ordered(parents) == Array((0..<count).reversed()))

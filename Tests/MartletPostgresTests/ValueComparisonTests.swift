@@ -22,7 +22,7 @@ struct ValueComparisonTests {
     }
 
     @Test("a row whose change was lost is found by its values, and devices get it")
-    func lost() async throws {
+    func lostChange() async throws {
         let database = try await TestDatabase.make()
         try await TestDatabase.blocking { () throws in
             let store = try PostgresCheckTests.filled(database.address)

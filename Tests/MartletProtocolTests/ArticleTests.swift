@@ -7,7 +7,7 @@ import Testing
 @Suite("The article's examples")
 struct ArticleTests {
     @Test("the update of record 1013, based on revision 355")
-    func update() throws {
+    func updateOfArticleRead() throws {
         let request = try SyncCoder.decodeRequest(Fixture.bytes("simple-request"))
         let expected = SyncRequest(
             maxRevision: 17382,
@@ -64,7 +64,7 @@ struct ArticleTests {
     }
 
     @Test("the answer to a device that was at revision 995")
-    func behind() throws {
+    func behindAtRevision995() throws {
         let answer = try SyncCoder.decodeAnswer(Fixture.bytes("answer-behind"))
         #expect(answer.changeSets.count == 6)
         #expect(
@@ -77,7 +77,7 @@ struct ArticleTests {
     }
 
     @Test("a refused delete comes back with the record and the one it cascaded to")
-    func refused() throws {
+    func refusedCascade() throws {
         let answer = try SyncCoder.decodeAnswer(Fixture.bytes("answer-refused"))
         let set = try #require(answer.changeSets.first)
         #expect(set.conflict == true)

@@ -73,14 +73,14 @@ struct CheckTests {
     }
 
     @Test("an answer's check")
-    func answers() throws {
+    func answersCheck() throws {
         let bytes = try SyncCoder.encode(Self.answer)
         #expect(String(decoding: bytes, as: UTF8.self) == Self.answerText)
         #expect(try SyncCoder.decodeAnswer(bytes) == Self.answer)
     }
 
     @Test("a device that is too far behind is told")
-    func behind() throws {
+    func behindTooFar() throws {
         let text = #"{"maxRevision":9,"check":{"revision":9,"behind":true,"types":[]},"#
         let answer = try SyncCoder.decodeAnswer(Array((text + #""changeSets":[]}"#).utf8))
         #expect(answer.check == CheckAnswer(revision: 9, isBehind: true))

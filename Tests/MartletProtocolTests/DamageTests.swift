@@ -7,7 +7,7 @@ import Testing
 @Suite("Damaged messages")
 struct DamageTests {
     @Test("are refused or read soundly", arguments: [6, 7, 8, Dice.freshSeed])
-    func damage(seed: UInt64) throws {
+    func damageOfMessages(seed: UInt64) throws {
         var documents = RandomDocuments(seed: seed)
         for round in 0..<1200 {
             let isRequest = round.isMultiple(of: 2)

@@ -36,7 +36,7 @@ struct DefectTests {
     }
 
     @Test("identifier and sequence are kept, also behind the defect")
-    func names() throws {
+    func namesBehindDefect() throws {
         let sets = try decode(
             #"{"types":["t"],"identifier":"a","t":7,"sequence":12}"#,
             #"{"identifier":"b","sequence":"no","types":[]}"#,
@@ -92,7 +92,7 @@ struct DefectTests {
     }
 
     @Test("any number of them leaves the sound ones readable")
-    func many() throws {
+    func manyDefects() throws {
         let bad = #"{"types":["t"],"t":{"update":[1],"attributes":{"1":{"a":[]}}}}"#
         let body =
             #"{"maxRevision":0,"changeSets":["# + String(repeating: bad + ",", count: 100)

@@ -26,13 +26,13 @@ struct DeltaTests {
         + #"{"v":8,"t":1700000001,"e":"teams","eid":"2","op":"delete"}],"nextVersion":8}"#
 
     @Test("are written byte for byte, and read back")
-    func bytes() throws {
+    func bytesOfDeltas() throws {
         #expect(String(decoding: SyncCoder.encode(Self.batch), as: UTF8.self) == Self.text)
         #expect(try SyncCoder.decodeDeltaBatch(Array(Self.text.utf8)) == Self.batch)
     }
 
     @Test("a difference says that it is one")
-    func difference() throws {
+    func differenceOnTheWire() throws {
         var batch = DeltaBatch(from: 2, deltas: [], nextVersion: 9)
         batch.isDifference = true
         let text = #"{"from":2,"difference":true,"deltas":[],"nextVersion":9}"#
@@ -71,7 +71,7 @@ struct DeltaTests {
             #"{"deltas":[{"v":1,"v":1,"t":1,"e":"a","eid":"1","op":"delete"}],"nextVersion":1}"#,
             #"{"deltas":[],"nextVersion":1} x"#,
         ])
-    func refused(text: String) {
+    func refusedContradiction(text: String) {
         #expect(throws: WireFault.self) {
             try SyncCoder.decodeDeltaBatch(Array(text.utf8))
         }

@@ -10,7 +10,7 @@ struct LimitRelationTests {
     }
 
     @Test("are checked together")
-    func check() {
+    func checkOfLimits() {
         #expect(LimitRelation.all.count >= 8)
         LimitRelation.check()
     }

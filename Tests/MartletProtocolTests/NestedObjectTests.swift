@@ -66,7 +66,7 @@ struct NestedObjectTests {
     }
 
     @Test("anything may stand there")
-    func damage() throws {
+    func damageInPayload() throws {
         let seed = Dice.freshSeed
         var dice = Dice(seed: seed)
         let parts = [
@@ -102,7 +102,7 @@ struct NestedObjectTests {
     }
 
     @Test("a payload given later takes the place of the one that was read")
-    func replaced() throws {
+    func replacedPayload() throws {
         var delta = try SyncCoder.decodeDeltaBatch(batch([#"{"a":1}"#])).deltas[0]
         delta.payload = #"{"a":2}"#
         #expect(try delta.attributes() == Attributes(names: ["a"], values: [2]))

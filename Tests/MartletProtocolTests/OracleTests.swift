@@ -12,7 +12,7 @@ import Testing
 @Suite("Foundation as the oracle")
 struct OracleTests {
     @Test("reads every document written here as what was written", arguments: [1, Dice.freshSeed])
-    func written(seed: UInt64) throws {
+    func writtenDocuments(seed: UInt64) throws {
         var documents = RandomDocuments(seed: seed)
         for _ in 0..<300 {
             let attributes = documents.attributes()

@@ -6,7 +6,7 @@ import Testing
 @Suite("Reading change sets")
 struct ReadingTests {
     @Test("members in any order, white space anywhere, lists left out")
-    func order() throws {
+    func orderOfMembers() throws {
         let text = #"""
              { "u" : { "attributes" : { "2" : { "b" : 1 } , "1" : { "a" : true , "b" : null } } ,
                "update" : [ 1 , 2 ] } , "sequence" : 4 ,
@@ -27,7 +27,7 @@ struct ReadingTests {
     }
 
     @Test("an unknown member that is no array or object is passed over")
-    func unknown() throws {
+    func unknownMembers() throws {
         let text =
             #"{"later":1,"types":["t"],"soon":"x","t":{"delete":[1]},"flag":true,"none":null}"#
         let set = try SyncCoder.decodeChangeSet([UInt8](text.utf8))
@@ -95,7 +95,7 @@ struct ReadingTests {
     }
 
     @Test("every escape, and characters of one to four bytes")
-    func texts() throws {
+    func textsWithEscapes() throws {
         let text = #"{"a":"\"\\\/\b\f\n\r\t\u0041\u00e9\u20AC\ud83d\ude00\u0000é€😀"}"#
         #expect(
             try SyncCoder.decodeAttributes([UInt8](text.utf8))["a"]

@@ -24,7 +24,7 @@ struct RefusalTests {
     }
 
     @Test("the same in an answer: a wrong `more`, a missing maxRevision")
-    func answers() {
+    func answersMalformed() {
         for text in [
             #"{"maxRevision":0,"changeSets":[],"more":1}"#, #"{"changeSets":[]}"#,
             #"{"maxRevision":0,"changeSets":[]"#, #"{"maxRevision":0,"changeSets":[[1,]]}"#,

@@ -20,7 +20,7 @@ struct SnapshotManifestTests {
         ])
 
     @Test("is written as the documentation says, and read back")
-    func roundTrip() throws {
+    func roundTripOfManifest() throws {
         let bytes = SyncCoder.encode(manifest)
         #expect(
             String(decoding: bytes, as: UTF8.self) == """
@@ -42,7 +42,7 @@ struct SnapshotManifestTests {
             ("\"bytes\":900,", ""), ("\"revision\":1002,", ""), ("\"9f2c\"", "7"),
             ("]}", "]"), ("\"teams\":12", "\"teams\":12,\"teams\":12"),
         ])
-    func refused(part: String, spoiled: String) {
+    func refusedManifest(part: String, spoiled: String) {
         let text = String(decoding: SyncCoder.encode(manifest), as: UTF8.self)
         guard let range = text.range(of: part) else {
             Issue.record("“\(part)” is not in the manifest")

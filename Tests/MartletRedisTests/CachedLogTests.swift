@@ -58,7 +58,7 @@ struct CachedLogTests {
     }
 
     @Test("a span of large entries has several blocks", .timeLimit(.minutes(1)))
-    func large() async throws {
+    func largeEntriesInBlocks() async throws {
         try await TestShelf.blocking { shelf in
             let log = TestLog(shelf.dataSet, entries: 256, bodyBytes: 9_000)
             var ends: [Int64] = []
@@ -186,7 +186,7 @@ struct RubbishTests {
 @Suite("Redis in trouble")
 struct RedisTroubleTests {
     @Test("down, it costs one failed connection, and is found again", .timeLimit(.minutes(1)))
-    func killed() async throws {
+    func killedRedisIsFoundAgain() async throws {
         let servers = try await DatabaseServers.start(["--redis"])
         let shelf = TestShelf(try RedisAddress(servers.redisURL))
         let ask: @Sendable (RedisLink) throws -> Int = { link in
@@ -232,7 +232,7 @@ struct RedisTroubleTests {
     }
 
     @Test("without room it keeps what it has, and says so", .timeLimit(.minutes(1)))
-    func full() async throws {
+    func fullRedisKeeps() async throws {
         let servers = try await DatabaseServers.start(["--redis"])
         let shelf = TestShelf(try RedisAddress(servers.redisURL))
         try await TestShelf.blocking {
@@ -269,7 +269,7 @@ struct RedisTroubleTests {
     }
 
     @Test("down at the start, it costs one try, and the log is followed", .timeLimit(.minutes(1)))
-    func missing() async throws {
+    func missingRedisAtStart() async throws {
         let servers = try await DatabaseServers.start(["--redis"])
         let shelf = TestShelf(try RedisAddress(servers.redisURL))
         try await servers.order("redis kill")

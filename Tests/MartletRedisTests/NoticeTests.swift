@@ -8,7 +8,7 @@ import Testing
 @Suite("Notices of new revisions")
 struct NoticeTests {
     @Test("are heard by others, also after Redis was killed", .timeLimit(.minutes(1)))
-    func killed() async throws {
+    func killedRedisAndNotices() async throws {
         let servers = try await DatabaseServers.start(["--redis"])
         let shelf = TestShelf(try RedisAddress(servers.redisURL))
         let publish: @Sendable (Int64) async throws -> Void = { revision in

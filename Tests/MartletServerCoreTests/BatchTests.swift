@@ -199,12 +199,12 @@ struct BatchTests {
             let set = SetText(name, sequence: sequence).create("words", name)
             return try server.admitted(request("d1", [set]), as: user)
         }
-        let requests = try [word("a", 1, as: TestServer.user), word("b", 2, as: other)]
+        let requests = try [word("a", 1, as: .ada), word("b", 2, as: other)]
         #expect(
             try fates(node.process(requests, now: 1), of: requests) == [
                 "accepted 1 ", "clientBound",
             ])
-        let later = try [word("c", 2, as: other), word("d", 2, as: TestServer.user)]
+        let later = try [word("c", 2, as: other), word("d", 2, as: .ada)]
         #expect(
             try fates(node.process(later, now: 2), of: later) == ["clientBound", "accepted 2 "])
     }
@@ -228,7 +228,7 @@ struct BatchTests {
     }
 
     @Test("a set behind one that waits may wait, too")
-    func waiting() throws {
+    func waitingSets() throws {
         let server = try TestServer(RandomSets.schema)
         let (_, node) = try counting(server)
         let requests = try [
@@ -247,7 +247,7 @@ struct BatchTests {
     }
 
     @Test("a schema with triggers ends a run with every set")
-    func triggers() throws {
+    func triggersEndRun() throws {
         let server = try TestServer(
             """
             CREATE TABLE items (id INTEGER PRIMARY KEY, text TEXT);
@@ -296,8 +296,7 @@ extension BatchTests {
         let alone = try TestServer(RandomSets.schema)
         for round in 0..<40 {
             let head = together.node.head.revision
-            let revisions = RandomSets.revisions(
-                try together.rows("SELECT type, id, revision FROM martlet_records"))
+            let revisions = try RandomSets.revisions(on: together)
             let texts = sets.requests(at: head, revisions: revisions)
             let now = Int64(round)
             let requests = try texts.map { try together.admitted($0) }

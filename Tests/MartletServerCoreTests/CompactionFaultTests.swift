@@ -70,7 +70,7 @@ private struct CompactingRun {
                 "changeSets":[\(set)]}
                 """.utf8)
             let request = AdmittedRequest(
-                principal: TestServer.user, request: try SyncCoder.decodeRequest(bytes),
+                principal: .ada, request: try SyncCoder.decodeRequest(bytes),
                 source: bytes)
             guard case .success(let answer) = node.process([request], now: 7)[0] else {
                 return false
@@ -108,7 +108,7 @@ struct CompactionFaultTests {
     @Test(
         "whatever operation fails, a step has happened or has not, and ends the same",
         arguments: [FaultDisk.Failure.ioError, .full, .crash], [false, true])
-    func everyOperation(failure: FaultDisk.Failure, lasting: Bool) throws {
+    func everyOperationOfCompaction(failure: FaultDisk.Failure, lasting: Bool) throws {
         var reference = CompactingRun(name: "compact-\(failure)-\(lasting)", seed: 1)
         let expected = try reference.run()
         let log = expected.split(separator: "\n").suffix(5).map {

@@ -1,6 +1,7 @@
 import MartletModel
 import MartletProtocol
 import SQLiteKit
+import SetTexts
 
 @testable import MartletEmbedded
 @testable import MartletServerCore

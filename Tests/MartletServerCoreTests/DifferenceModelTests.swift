@@ -149,7 +149,7 @@ private struct DifferenceRun {
     private mutating func listen(_ index: Int) throws {
         let replica = replicas[index]
         var question = DeltaRequest(
-            principal: TestServer.user, since: replica.revision, byteLimit: 1 + pick(1_500))
+            principal: .ada, since: replica.revision, byteLimit: 1 + pick(1_500))
         question.lineage = replica.lineage
         if replica.isCollecting, pick(2) == 0 { question.lineage = nil }
         question.wantsRows = question.lineage == nil && replica.isCollecting || pick(9) == 0

@@ -78,13 +78,13 @@ struct EmbeddedDifferenceTests {
     }
 
     private static func question(since: Revision) -> DeltaRequest {
-        var question = DeltaRequest(principal: TestServer.user, since: since)
+        var question = DeltaRequest(principal: .ada, since: since)
         question.wantsRows = true
         return question
     }
 
     @Test("the emptying of acknowledged entries finds them by index alone")
-    func plan() throws {
+    func planOfEmptying() throws {
         let server = try TestServer("CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT);")
         let plan = try server.rows(
             """

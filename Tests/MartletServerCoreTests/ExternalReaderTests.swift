@@ -73,7 +73,7 @@ struct ExternalReaderTests {
         #expect(answer.maxRevision == 3)
         #expect(answer.changeSets.map(\.content) == [Self.expected])
         try Connection(path: server.path).execute("UPDATE teams SET name = 'C' WHERE id = 7")
-        var question = DeltaRequest(principal: TestServer.user, since: 0)
+        var question = DeltaRequest(principal: .ada, since: 0)
         question.wantsRows = true
         guard case .batch(let batch) = reader.deltas(question) else {
             Issue.record("no batch")
@@ -84,7 +84,7 @@ struct ExternalReaderTests {
     }
 
     @Test("A comparison sees no row that the log does not have")
-    func check() throws {
+    func checkSeesLogOnly() throws {
         let server = try server()
         let check = EmbeddedCheck(
             path: server.path, vfs: nil, schema: server.store.schema,
@@ -104,7 +104,7 @@ struct ExternalReaderTests {
     }
 
     @Test("A snapshot is of a revision that has it")
-    func snapshot() throws {
+    func snapshotOfLoggedRevision() throws {
         let server = try server()
         let path = server.folder.appendingPathComponent("all.sqlite").path
         let cut = try SnapshotMaker(path: server.path, consistently: caughtUp(server)).make(
@@ -181,7 +181,7 @@ struct ExternalReaderTests {
     }
 
     @Test("A set is not judged before all of a large change is in the log")
-    func large() throws {
+    func largeExternalChange() throws {
         let server = try TestServer(Self.script)
         let many = 10_100
         let other = try Connection(path: server.path)

@@ -100,7 +100,7 @@ struct ExternalTests {
     }
 
     @Test("A device's stale edit is refused with the truth, and the device gets what it missed")
-    func stale() throws {
+    func staleAgainstProgramInFile() throws {
         let server = try TestServer(Self.script)
         let other = try program(server)
         try other.execute("INSERT INTO teams (id, name) VALUES (1, 'A'), (2, 'B')")
@@ -132,7 +132,7 @@ struct ExternalTests {
     }
 
     @Test("REPLACE takes the rows in its way along, whatever the program's settings are")
-    func replace() throws {
+    func replaceByProgram() throws {
         let server = try TestServer(Self.script)
         let other = try program(server)
         try other.execute(
@@ -293,7 +293,7 @@ struct ExternalTests {
     }
 
     @Test("Much comes in parts, and nothing refers to what is not there")
-    func parts() throws {
+    func partsOfExternalWrites() throws {
         let server = try TestServer(Self.script)
         let other = try program(server)
         // Players come before their teams: the program does not enforce its foreign keys.
@@ -360,7 +360,7 @@ struct ExternalTests {
     }
 
     @Test("Rows that no device can be sent are left out and told of")
-    func unsendable() throws {
+    func unsendableRowsInFile() throws {
         let server = try TestServer(Self.script)
         let other = try program(server)
         try other.execute(

@@ -67,7 +67,7 @@ private struct FaultyRun {
                 "changeSets":[\(sets.map(\.description).joined(separator: ","))]}
                 """
             return AdmittedRequest(
-                principal: TestServer.user, request: try SyncCoder.decodeRequest(Array(json.utf8)),
+                principal: .ada, request: try SyncCoder.decodeRequest(Array(json.utf8)),
                 source: Array(json.utf8))
         }
         var isDone = true
@@ -114,7 +114,7 @@ struct FaultTests {
     @Test(
         "whatever operation fails, all is done once, and the verdicts stand",
         arguments: [FaultDisk.Failure.ioError, .full, .crash], [false, true])
-    func everyOperation(failure: FaultDisk.Failure, lasting: Bool) throws {
+    func everyOperationOfBatch(failure: FaultDisk.Failure, lasting: Bool) throws {
         var reference = FaultyRun(name: "reference-\(failure)-\(lasting)", seed: 1)
         let expected = try reference.run()
         #expect(
@@ -137,7 +137,7 @@ struct FaultTests {
     }
 
     @Test("a disk that stays full puts sets off and answers who reads, until there is room")
-    func full() throws {
+    func fullDiskPutsOff() throws {
         let server = FaultyServer(schema: FaultyRun.schema, name: "full", seed: 5)
         func request(_ identifier: String) throws -> AdmittedRequest {
             let id = identifier == "a" ? "-1" : "-2"
@@ -145,7 +145,7 @@ struct FaultTests {
             let json = Array(
                 #"{"clientId":"d1","maxRevision":0,"changeSets":[\#(set)]}"#.utf8)
             return AdmittedRequest(
-                principal: TestServer.user, request: try SyncCoder.decodeRequest(json), source: json
+                principal: .ada, request: try SyncCoder.decodeRequest(json), source: json
             )
         }
         func fate(_ result: Result<PreparedAnswer, Problem>) throws -> String? {
@@ -170,7 +170,7 @@ struct FaultTests {
             guard
                 case .answer(let answer) = node.feed.answer(
                     to: AdmittedRequest(
-                        principal: TestServer.user, request: try SyncCoder.decodeRequest(pull),
+                        principal: .ada, request: try SyncCoder.decodeRequest(pull),
                         source: pull))
             else {
                 Issue.record("who reads was not answered")
@@ -182,7 +182,7 @@ struct FaultTests {
                 let json = Array(
                     #"{"clientId":"\#(client)","maxRevision":0,"changeSets":[]}"#.utf8)
                 let pull = AdmittedRequest(
-                    principal: TestServer.user, request: try SyncCoder.decodeRequest(json),
+                    principal: .ada, request: try SyncCoder.decodeRequest(json),
                     source: json)
                 let answer = try node.process([pull, try request("b")], now: 2)[0].get()
                 #expect(try SyncCoder.decodeAnswer(answer.body).changeSets.map(\.revision) == [1])

@@ -85,7 +85,7 @@ struct FollowingTests {
     }
 
     @Test("who is ahead of a process is answered once it has caught up, or is ahead indeed")
-    func ahead() throws {
+    func aheadOfProcess() throws {
         let server = try TestServer(Self.schema)
         let (one, two) = (try Process(server), try Process(server))
         try one.send(server, [team(1), team(2)], from: "d1", at: 0)
@@ -94,7 +94,7 @@ struct FollowingTests {
         #expect(try outcome(two.reader.answer(to: ahead)) == "sets []")
         #expect(try outcome(two.reader.answer(to: pull(server, at: 3))) == "revisionAhead")
         try one.send(server, [team(3)], from: "d1", at: 2)
-        var question = DeltaRequest(principal: TestServer.user, since: 3)
+        var question = DeltaRequest(principal: .ada, since: 3)
         question.lineage = one.node.head.hash.text
         guard case .needsLog = two.node.feed.deltas(question) else {
             Issue.record("a cursor that is ahead is the reader's")
@@ -133,7 +133,7 @@ struct FollowingTests {
     }
 
     @Test("a log that was set back to an older copy is noticed", arguments: [0, 1, 2])
-    func restored(entriesAfter: Int) throws {
+    func restoredLog(entriesAfter: Int) throws {
         let server = try TestServer(Self.schema)
         let one = try Process(server)
         try one.send(server, [team(1), team(2), team(3)], from: "d1", at: 0)
@@ -212,7 +212,7 @@ struct FollowingTests {
     }
 
     @Test("what other programs wrote is in memory and in answers like any entry")
-    func outside() throws {
+    func outsideWritesFollowed() throws {
         let server = try TestServer(Self.schema)
         let one = try Process(server)
         try one.send(server, [team(1)], from: "d1", at: 0)

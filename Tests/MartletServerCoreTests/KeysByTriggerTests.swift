@@ -48,7 +48,7 @@ struct KeysByTriggerTests {
 
     @Test(
         "are left out and told of; the set is accepted, and every device goes on", arguments: keys)
-    func made(value: String, told line: String) throws {
+    func madeUnderBadKey(value: String, told line: String) throws {
         let server = try TestServer(Self.script)
         let told = Told()
         let store = try EmbeddedStore(
@@ -118,7 +118,8 @@ struct KeysUnderDeletedTests {
     @Test(
         "are changed or deleted with it, and devices are told of neither",
         arguments: keys, ["SET NULL", "CASCADE"])
-    func deleted(keys: (type: String, unsendable: [String]), action: String) throws {
+    func deletedWithParentInFile(keys: (type: String, unsendable: [String]), action: String) throws
+    {
         let server = try Self.server(keys.type, action)
         try server.send(SetText("a1", sequence: 1).create("teams", "-1", #""name":"Red""#))
         let rows = keys.unsendable.map { "(\($0), 1)" }.joined(separator: ", ")
@@ -139,7 +140,9 @@ struct KeysUnderDeletedTests {
     @Test(
         "are not in the truth beside a refusal, whatever the action",
         arguments: keys, ["SET NULL", "CASCADE"])
-    func refused(keys: (type: String, unsendable: [String]), action: String) throws {
+    func refusedWithoutLostKeysInFile(keys: (type: String, unsendable: [String]), action: String)
+        throws
+    {
         let server = try Self.server(keys.type, action)
         try server.send(SetText("a1", sequence: 1).create("teams", "-1", #""name":"Red""#))
         let rows = keys.unsendable.map { "(\($0), 1)" }.joined(separator: ", ")

@@ -216,7 +216,7 @@ private struct ModelRun {
             """
         let bytes = Array(json.utf8)
         let admitted = AdmittedRequest(
-            principal: TestServer.user, request: try SyncCoder.decodeRequest(bytes), source: bytes)
+            principal: .ada, request: try SyncCoder.decodeRequest(bytes), source: bytes)
         let prepared = try node.process([admitted], now: Int64(number))[0].get()
         let answer = try SyncCoder.decodeAnswer(prepared.body)
         try check(answer, made, device, since: maxRevision)

@@ -69,7 +69,7 @@ struct OpeningTests {
     }
 
     @Test("everything is there after a restart: revision, ids, devices, identity")
-    func restart() throws {
+    func restartOfDataSet() throws {
         let server = try TestServer("CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT);")
         try server.send(SetText().create("teams", "-1"))
         try server.send(SetText().delete("teams", "1"))
@@ -84,7 +84,7 @@ struct OpeningTests {
     }
 
     @Test("a grown script brings types and columns, and the log tells what columns hold")
-    func migration() throws {
+    func migrationOfScript() throws {
         let server = try TestServer("CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT);")
         try server.send(SetText().create("teams", "-1", #""name":"A""#))
         let early = SetText("e", sequence: 7).create("teams", "-2", #""rank":4"#)

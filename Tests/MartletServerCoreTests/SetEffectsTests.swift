@@ -51,7 +51,7 @@ struct SetEffectsTests {
     }
 
     @Test("an attribute whose row has no value for it is told as null")
-    func absent() {
+    func absentValueIsNull() {
         var account = SetEffects(types: [0])
         let row = Attributes(names: ["name"], values: ["A"])
         guard case .changed(isNew: false) = update(&account, ["name"], known, row: row) else {
@@ -126,7 +126,7 @@ struct GatheredTruthTests {
     }
 
     @Test("a record is told once, and one that has no room is left out and said to be")
-    func once() {
+    func onceToldTruth() {
         let there = TrueRecord.present(Attributes(), revision: 1)
         let records: [(Int64, TrueRecord)] = [
             (7, .absent), (7, .absent), (8, there), (9, there),
@@ -150,7 +150,7 @@ struct GatheredTruthTests {
     }
 
     @Test("of a row that cannot be sent nothing is said")
-    func unsendable() {
+    func unsendableRowOfTruth() {
         let truth = truth(room: 1_000, [(7, .unsendable), (8, .absent)])
         #expect(!truth.isCut)
         #expect(truth.types.map(\.delete) == [[.integer(8)]])

@@ -2,6 +2,7 @@ import Foundation
 import MartletModel
 import SQLiteKit
 import SQLiteRecords
+import SetTexts
 import Testing
 
 @testable import MartletEmbedded
@@ -69,7 +70,7 @@ struct SnapshotMakerTests {
     private static let tables = ["teams", "players", "events"]
 
     @Test("has every row, every record's revision, and neither indexes, views, triggers nor log")
-    func whole() throws {
+    func wholeSnapshot() throws {
         let server = try server()
         let cut = try make(server)
         #expect(cut.revision == server.node.head.revision)
@@ -110,7 +111,7 @@ struct SnapshotMakerTests {
     }
 
     @Test("parts hold every record once, in the first class that names it")
-    func parts() throws {
+    func partsHoldRecordsOnce() throws {
         let server = try server()
         let plan = SeedingPlan(classes: [
             .init(name: "first", types: ["teams": .all, "events": .matching("year >= 2020")]),

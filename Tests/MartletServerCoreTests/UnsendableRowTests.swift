@@ -59,7 +59,7 @@ struct UnsendableRowTests {
     ]
 
     @Test("are left out of differences, and told of; all others come", arguments: values)
-    func difference(column: String, value: String, reason: String) throws {
+    func differenceLeavesOutUnsendable(column: String, value: String, reason: String) throws {
         let server = try server()
         try server.execute("UPDATE teams SET \(column) = \(value) WHERE id = 2")
         let told = Told()
@@ -77,7 +77,7 @@ struct UnsendableRowTests {
             #expect(answer.changeSets[0]["teams"]?.delete == [])
         }
         #expect(told.all.dropFirst() == ["teams 2: \(reason)", "teams 2: \(reason)"])
-        var question = DeltaRequest(principal: TestServer.user, since: 0)
+        var question = DeltaRequest(principal: .ada, since: 0)
         question.wantsRows = true
         guard case .batch(let batch) = LogReader(feed: node.feed, store: store).deltas(question)
         else {
@@ -89,7 +89,7 @@ struct UnsendableRowTests {
     }
 
     @Test("under a key that no record can have are told of, with the key as SQL writes it")
-    func keys() throws {
+    func keysNoRecordCanHave() throws {
         let server = try server()
         let told = Told()
         let store = try EmbeddedStore(
@@ -170,7 +170,7 @@ struct UnsendableRowTests {
     }
 
     @Test("are left out of snapshots, which are sound", arguments: values)
-    func snapshot(column: String, value: String, reason: String) throws {
+    func snapshotWithoutUnsendable(column: String, value: String, reason: String) throws {
         let server = try server()
         try server.execute("UPDATE teams SET \(column) = \(value) WHERE id = 2")
         #expect(!server.node.takeExternalWrites(now: 5))
@@ -190,7 +190,7 @@ struct UnsendableRowTests {
     }
 
     @Test("are named as left out where a device compares, whatever it holds of them")
-    func check() throws {
+    func checkNamesLeftOut() throws {
         let server = try server()
         let whole = try hash(server, [1, 3])
         try server.execute("UPDATE teams SET name = CAST(x'ff' AS TEXT) WHERE id = 2")

@@ -33,7 +33,7 @@ struct WorkBoundTests {
     }
 
     @Test("a set that deletes parents and moves children costs in proportion to its length")
-    func linear() throws {
+    func linearDeletes() throws {
         func cost(_ count: Int) throws -> (steps: Int, looks: Int) {
             let server = try server(count)
             var set = SetText()

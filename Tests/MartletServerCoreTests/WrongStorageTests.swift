@@ -169,7 +169,7 @@ struct UnnotedRowTests {
     }
 
     @Test("a record whose row is gone cannot be updated, and its truth says so")
-    func gone() throws {
+    func goneRowOfUpdate() throws {
         let server = try TestServer(RandomSets.schema)
         try server.send(SetText("a", sequence: 1).create("teams", "-1", #""name":"A""#))
         try write(server, "DELETE FROM teams")
@@ -181,7 +181,7 @@ struct UnnotedRowTests {
     }
 
     @Test("a row that nothing is known of is told with the revision zero")
-    func unknown() throws {
+    func unknownRow() throws {
         let server = try TestServer(RandomSets.schema)
         try write(server, "INSERT INTO teams VALUES (9, 'X')")
         let set = try server.send(

@@ -48,7 +48,7 @@ struct AnswerRoomTests {
     }
 
     @Test("no longer waits for a place once the client is gone, and no place is lost by it")
-    func cancelled() async throws {
+    func cancelledPlaceInQueue() async throws {
         let room = AnswerRoom()
         let claims = try await Self.full(room)
         let waiting = Task {
@@ -76,7 +76,7 @@ struct AnswerRoomTests {
     }
 
     @Test("takes no place for a client that is gone already")
-    func late() async throws {
+    func lateClient() async throws {
         let room = AnswerRoom()
         let task = Task {
             try await waitUntil("it is cancelled") { Task.isCancelled }

@@ -255,7 +255,7 @@ struct BadInputTests {
     static let all = BadInput.documents + BadInput.sets + BadInput.compressed
 
     @Test("is refused in words, changes nothing, and the next request is served", arguments: all)
-    func refused(input: BadInput) async throws {
+    func refusedInput(input: BadInput) async throws {
         let live = try await LiveServer()
         #expect(try await live.sync(ServerTests.create).status == 200)
         let before = try await live.state()
@@ -317,7 +317,7 @@ struct BadInputTests {
     }
 
     @Test("over the limit is refused before it has come")
-    func large() async throws {
+    func largeBodyRefusedEarly() async throws {
         let live = try await LiveServer()
         let client = RawClient(port: live.port)
         await client.send(
@@ -357,7 +357,7 @@ struct BadInputTests {
     }
 
     @Test("that comes slowly is cut off in words, and nothing of it is applied")
-    func slow() async throws {
+    func slowBodyIsCutOff() async throws {
         let live = try await LiveServer {
             // The second client's head must be there by then.
             $0.http.headDeadline = .seconds(2)

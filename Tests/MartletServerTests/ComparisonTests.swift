@@ -77,7 +77,7 @@ struct ComparisonTests {
     }
 
     @Test("have room for each user, and for all")
-    func room() async throws {
+    func roomOfUsers() async throws {
         let room = ComparisonRoom()
         let door = Door()
         try await withThrowingTaskGroup(of: Void.self) { group in

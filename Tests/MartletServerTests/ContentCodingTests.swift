@@ -16,7 +16,7 @@ struct ContentCodingTests {
     }
 
     @Test("knows JSON by its type, whatever the parameters")
-    func json() {
+    func jsonMediaTypes() {
         #expect(ContentCoding.isJSON("application/json"))
         #expect(ContentCoding.isJSON("Application/JSON; charset=utf-8"))
         #expect(!ContentCoding.isJSON("text/json"))

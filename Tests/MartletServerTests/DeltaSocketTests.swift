@@ -166,7 +166,7 @@ struct DeltaSocketTests {
     }
 
     @Test("a listener that does not read is closed with 4008, and catches up by polling")
-    func slow() async throws {
+    func slowWebSocketListener() async throws {
         let live = try await LiveServer {
             $0.http.webSocket.stallTimeout = .milliseconds(300)
             // Who does not read answers no pings either, and would be cut for that.

@@ -116,7 +116,7 @@ struct DeltaStreamTests {
     }
 
     @Test("a stream sends what is missed, then each change as it happens, and resumes")
-    func stream() async throws {
+    func streamSendsAndResumes() async throws {
         let live = try await LiveServer()
         _ = try await live.sync(Self.team("Dogs", sequence: 1))
         let client = RawClient(port: live.port)
@@ -158,13 +158,13 @@ struct DeltaStreamTests {
         let seen = await client.read(until: "\n\n:1")
         let times = seen.split(separator: "\n\n").filter { $0.hasPrefix(":") }
             .compactMap { Int64($0.dropFirst()) }
-        #expect(times == times.sorted() && times.allSatisfy { $0 >= 20 })
+        #expect(times == times.sorted() && times.first ?? 0 >= 20)
         await live.stop()
         _ = await client.readAll()
     }
 
     @Test("a listener that reads slowly is held up, and catches up whole")
-    func slow() async throws {
+    func slowStreamListener() async throws {
         let live = try await LiveServer()
         let client = RawClient(port: live.port)
         await client.send(

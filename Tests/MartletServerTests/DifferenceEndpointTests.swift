@@ -144,7 +144,7 @@ struct DifferenceEndpointTests {
     }
 
     @Test("a stream that begins behind the log sends rows, then entries; its parts have no id")
-    func stream() async throws {
+    func streamBehindLog() async throws {
         let live = try await LiveServer { $0.keepRevisions = 2 }
         // Three parts: one row reaches what a batch of a stream holds, 256 KiB.
         let long = String(repeating: "z", count: 300_000)
@@ -201,7 +201,7 @@ struct DifferenceEndpointTests {
     }
 
     @Test("a row that cannot be sent is left out, counted, and named once to the operator")
-    func unsendable() async throws {
+    func unsendableRowInDifference() async throws {
         let folder = TemporaryFolder()
         let live = try await LiveServer(folder: folder)
         for number in 1...3 {

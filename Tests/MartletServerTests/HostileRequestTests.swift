@@ -105,7 +105,7 @@ struct HostileRequestTests {
     }
 
     @Test("with SQL in their values keep it as a value")
-    func values() async throws {
+    func valuesWithSQL() async throws {
         let live = try await LiveServer()
         let name = #"x'); DROP TABLE teams; --\" OR 1=1 %s $1 ?1 \\"#
         let answer = try await live.sync(
@@ -140,7 +140,7 @@ struct AnnouncedBodyTests {
     }
 
     @Test("what is announced and does not arrive keeps out no device")
-    func silence() async throws {
+    func silenceOfUploader() async throws {
         let live = try await LiveServer()
         let head = """
             POST /sync HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer secret\r\n\

@@ -40,7 +40,7 @@ struct ManyDataSetsTests {
     }
 
     @Test("one that nobody uses is closed, and opened with all it has when somebody asks for it")
-    func idle() async throws {
+    func idleDataSet() async throws {
         let live = try await LiveServer { $0.closeAfter = .milliseconds(40) }
         #expect(try await live.sync(Self.team("Cats")).status == 200)
         try await Self.waitUntilOpen(0, live)
@@ -93,7 +93,7 @@ struct ManyDataSetsTests {
     }
 
     @Test("a damaged file stops nobody else, and the log names it")
-    func damaged() async throws {
+    func damagedFileAmongOthers() async throws {
         let folder = TemporaryFolder()
         let path = try Self.damage("broken", in: folder)
         let live = try await LiveServer(folder: folder) {
@@ -128,7 +128,7 @@ struct ManyDataSetsTests {
     }
 
     @Test("only so many are open at a time: the one unused for longest makes room")
-    func bounded() async throws {
+    func boundedOpenDataSets() async throws {
         let names = ["a", "b", "c"]
         let live = try await LiveServer {
             $0.tokens = try Self.tokens(names)

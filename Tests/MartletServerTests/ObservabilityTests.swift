@@ -60,7 +60,7 @@ struct LogOutputTests {
     }
 
     @Test("lines that cannot be written are lost, and counted with the next that can")
-    func full() async throws {
+    func fullLogCountsLost() async throws {
         let sink = Sink()
         let output = LogOutput { try sink.write($0) }
         sink.isFull.withLock { $0 = true }

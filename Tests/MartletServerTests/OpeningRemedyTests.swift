@@ -8,7 +8,7 @@ import Testing
 @Suite("What a server says about a file that it cannot open")
 struct OpeningRemedyTests {
     @Test("a unique index that rows violate is named by its columns")
-    func unique() throws {
+    func uniqueIndexAtOpening() throws {
         let folder = TemporaryFolder()
         try FileManager.default.createDirectory(
             atPath: folder.path, withIntermediateDirectories: true)

@@ -59,7 +59,7 @@ struct RestoreTests {
     }
 
     @Test("killed after any step, the data set is the old one or the new one, and a server starts")
-    func killed() throws {
+    func killedRestore() throws {
         try prepare("old")
         _ = try embedded().make(at: backup, time: "2026-01-01T00:00:00Z")
         try write("new")
@@ -99,7 +99,7 @@ struct RestoreTests {
     }
 
     @Test("where the data set's file is missing and a restore's is there, no empty one is made")
-    func missing() throws {
+    func missingFileWithRestore() throws {
         try prepare("old")
         _ = try embedded().make(at: backup, time: "2026-01-01T00:00:00Z")
         for other in ["team.sqlite.before-x", "team.sqlite.restoring"] {
@@ -122,7 +122,7 @@ struct RestoreTests {
     @Test(
         "where the data set's file is missing and other traces of it are there, no empty one is made",
         arguments: ["team.sqlite-wal", "snapshots/team"])
-    func lost(trace: String) throws {
+    func lostDataSetFile(trace: String) throws {
         try prepare("old")
         let path = data + "/" + trace
         try FileManager.default.createDirectory(
@@ -161,7 +161,7 @@ struct RestoreTests {
     }
 
     @Test("a damaged file makes room, and is kept as it is")
-    func damaged() throws {
+    func damagedFileIsReplaced() throws {
         try prepare("old")
         _ = try embedded().make(at: backup, time: "2026-01-01T00:00:00Z")
         let noise = Data(repeating: 7, count: 10_000)

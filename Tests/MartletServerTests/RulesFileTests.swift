@@ -77,7 +77,7 @@ struct RulesFileTests {
     }
 
     @Test("without rules everyone may do everything")
-    func empty() throws {
+    func emptyRules() throws {
         #expect(may(try parse("{}"), [], "teams") == .all)
         #expect(may(try parse(#"{"types": {}}"#), ["x"], "players") == .all)
     }
@@ -92,7 +92,7 @@ struct RulesFileTests {
             (#"{"types": {"coaches": {}}}"#, "“coaches”"),
             (#"{"default": {"create": [1]}}"#, "default.create"),
         ])
-    func refusals(text: String, part: String) throws {
+    func refusalsOfRulesFile(text: String, part: String) throws {
         let failure = #expect(throws: ServerFailure.self) { try parse(text) }
         #expect(failure?.message.contains(part) == true, "\(failure?.message ?? "")")
     }

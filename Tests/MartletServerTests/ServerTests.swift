@@ -43,7 +43,7 @@ struct ServerTests {
     }
 
     @Test("answers the same set the same way, before and after a restart")
-    func repeated() async throws {
+    func repeatedAnswer() async throws {
         let live = try await LiveServer()
         let first = try await live.sync(Self.create)
         let second = try await live.sync(Self.create)
@@ -58,7 +58,7 @@ struct ServerTests {
     }
 
     @Test("a set that comes before the one it depends on waits for it")
-    func dependency() async throws {
+    func dependencyInLaterRequest() async throws {
         let live = try await LiveServer { $0.dependencyWaitSeconds = 600 }
         let body = Self.create.replacing("device-1", with: "device-2")
             .replacing("set-1", with: "set-2").replacing("Eagles", with: "Hawks")
@@ -107,7 +107,7 @@ struct ServerTests {
     }
 
     @Test("serves the schema to who has a token")
-    func schema() async throws {
+    func schemaForToken() async throws {
         let live = try await LiveServer()
         #expect(try await live.request("GET", "/schema").status == 401)
         let answer = try await live.request(
@@ -183,7 +183,7 @@ struct ServerTests {
     }
 
     @Test("a token made or revoked by another process counts from the next request on")
-    func tokens() async throws {
+    func tokensOfOtherProcess() async throws {
         let live = try await LiveServer()
         let store = try TokenStore(directory: live.folder.path)
         let (token, record) = try store.create(dataSet: "fresh", user: "ann", now: 1)
@@ -352,7 +352,7 @@ struct StartTests {
     }
 
     @Test("types and columns that were added to the schema are there after a restart")
-    func migration() async throws {
+    func migrationAtRestart() async throws {
         let live = try await LiveServer()
         _ = try await live.sync(ServerTests.create)
         await live.stop()
@@ -369,7 +369,7 @@ struct StartTests {
     }
 
     @Test("says in a sentence why it cannot start, and leaves nothing running")
-    func failures() async throws {
+    func failuresAtStart() async throws {
         let folder = TemporaryFolder()
         await #expect(throws: (any Error).self) {
             try await LiveServer(folder: folder) { $0.schema = "CREATE TABLE x (" }

@@ -102,7 +102,7 @@ struct SignedTokenTests {
     }
 
     @Test("each that is not good is a 401 of its own kind, which tells nothing of it")
-    func refused() async throws {
+    func refusedTokens() async throws {
         let issuer = Issuer()
         let live = try await Self.server(issuer)
         let forger = Issuer(secret: "ffffffffffffffffffffffffffffffff")

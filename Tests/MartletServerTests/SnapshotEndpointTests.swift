@@ -73,7 +73,7 @@ struct SnapshotEndpointTests {
     }
 
     @Test("both codings hold the same file, as the manifest says, with the tables' rows in it")
-    func files() async throws {
+    func filesOfBothCodings() async throws {
         let live = try await serverWithSnapshot()
         let manifest = try await manifest(live)
         #expect(manifest.revision == 30 && manifest.parts.map(\.name) == ["all"])
@@ -145,7 +145,7 @@ struct SnapshotEndpointTests {
     }
 
     @Test("a file is chosen by its hash alone, and only by who has a good token")
-    func refused() async throws {
+    func refusedSnapshotFile() async throws {
         let live = try await serverWithSnapshot()
         let part = try #require(try await manifest(live).parts.first)
         for path in ["", "x", "../tokens.sqlite", part.hash + "/", part.hash.uppercased()] {
@@ -254,7 +254,7 @@ struct SnapshotEndpointTests {
     }
 
     @Test("an empty data set has no snapshot, and says that waiting does not help")
-    func empty() async throws {
+    func emptyDataSet() async throws {
         let live = try await LiveServer()
         let answer = try await live.request("GET", "/snapshot", headers: [Self.bearer])
         #expect(answer.status == 404 && answer.kind == "noSnapshot")

@@ -63,7 +63,7 @@ struct SnapshotRetryTests {
     }
 
     @Test("are made of much data too, however few change sets it came in")
-    func bytes() async throws {
+    func bytesMakeSnapshots() async throws {
         let live = try await LiveServer()
         try await Self.write(1...1, to: live)
         try await Self.writeMuch(to: live)
@@ -78,7 +78,7 @@ struct SnapshotRetryTests {
     }
 
     @Test("are made at the start if much data has come since the newest, in few change sets too")
-    func behind() async throws {
+    func behindNewestSnapshot() async throws {
         let first = try await LiveServer { $0.snapshotEvery = 1 }
         try await Self.write(1...1, to: first)
         try await waitUntil("there is a snapshot") { try await Self.newest(first) == 1 }

@@ -60,7 +60,7 @@ struct TokenTests {
     }
 
     @Test("is not looked for at once where another process has the file locked")
-    func locked() throws {
+    func lockedTokenFile() throws {
         let folder = TemporaryFolder()
         let store = try TokenStore(directory: folder.path)
         let made = try store.create(dataSet: "a", now: 1)
@@ -171,7 +171,7 @@ struct TokenTests {
             "", ".hidden", "Upper", "a/b", "..", "a b", "tokens", "martlet", "ä",
             String(repeating: "a", count: 65),
         ])
-    func names(name: String) throws {
+    func namesOfDataSets(name: String) throws {
         let folder = TemporaryFolder()
         let store = try TokenStore(directory: folder.path)
         #expect(throws: ServerFailure.self) { try store.create(dataSet: name, now: 1) }
@@ -180,7 +180,7 @@ struct TokenTests {
     }
 
     @Test("is refused with users, roles or devices that hold control characters or nothing")
-    func texts() throws {
+    func textsWithControlCharacters() throws {
         let folder = TemporaryFolder()
         let store = try TokenStore(directory: folder.path)
         #expect(throws: ServerFailure.self) { try store.create(dataSet: "a", user: "", now: 1) }

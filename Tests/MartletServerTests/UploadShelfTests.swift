@@ -23,7 +23,7 @@ struct UploadShelfTests {
     }
 
     @Test("are bounded together: the longest untouched goes, and its sender begins again")
-    func bounded() {
+    func boundedShelf() {
         let shelf = UploadShelf(limit: 10)
         let other = UploadShelf.Key(token: "t", name: "m")
         #expect(shelf.add([1, 2, 3, 4, 5, 6], at: 0, of: 8, key).received == 6)
@@ -58,7 +58,7 @@ struct UploadShelfTests {
     }
 
     @Test("count for the user, whatever tokens they come by")
-    func tokens() {
+    func tokensOfOneUser() {
         let shelf = UploadShelf(limit: 100)
         let whole = [UInt8](repeating: 1, count: 30)
         #expect(shelf.add(whole, at: 0, of: 31, key).received == 30)
@@ -70,7 +70,7 @@ struct UploadShelfTests {
     }
 
     @Test("and the answers to them have the same room")
-    func answers() {
+    func answersHaveRoom() {
         let shelf = UploadShelf(limit: 10)
         let other = UploadShelf.Key(token: "u", name: "n")
         #expect(shelf.add([1, 2, 3], at: 0, of: 4, key).received == 3)

@@ -172,7 +172,7 @@ struct WriterQueueTests {
     }
 
     @Test("lets a request wait for the set it depends on, and nothing else wait for it")
-    func dependency() async throws {
+    func dependencyWaitsAlone() async throws {
         let writer = Writer()
         var limits = WriterQueue<Writer>.Limits()
         limits.dependencyWait = .seconds(600)

@@ -34,7 +34,7 @@ struct SimulationSeriesTests {
     }
 
     @Test("two runs of one seed that differ are a failure with both traces")
-    func difference() throws {
+    func differenceOfTraces() throws {
         let one = SimulationReport()
         var other = one
         try SimulationSeries.compare(one, other, seed: 7)
@@ -50,7 +50,7 @@ struct SimulationSeriesTests {
     @Test(
         "of several seeds that fail, the first one is told, whichever ends first",
         arguments: [1, 3])
-    func failures(jobs: Int) async throws {
+    func failuresOfSeeds(jobs: Int) async throws {
         var broken = series(9, jobs: jobs)
         broken.simulate = { seed, _ throws(SimulationFailure) in
             guard seed == 42 || seed == 43 else { return SimulationReport() }

@@ -33,7 +33,7 @@ struct CaptureTests {
     }
 
     @Test("an update carries its base revision and only what changed")
-    func update() throws {
+    func updateIsCaptured() throws {
         let device = try DeviceFixture()
         try device.apply(
             [.entry(7, .created("teams", 5, at: 7, ["name": "Falcons", "city": "Bergen"]))],
@@ -104,7 +104,7 @@ struct CaptureTests {
     }
 
     @Test("writes of external connections become a set of their own, before the next own one")
-    func foreign() throws {
+    func foreignWritesBeforeOwnSet() throws {
         let device = try DeviceFixture()
         try device.shell(
             "INSERT INTO teams(id, name) SELECT id, 'Shell' FROM martlet_new_id;"
@@ -118,7 +118,7 @@ struct CaptureTests {
     }
 
     @Test("an external REPLACE without recursive triggers keeps the old images")
-    func replace() throws {
+    func replaceWithoutRecursiveTriggers() throws {
         let device = try DeviceFixture()
         try device.apply(
             [
@@ -161,7 +161,7 @@ struct CaptureTests {
             ("INSERT INTO notes(body) VALUES ('x')", "non-empty text"),
             ("INSERT INTO notes(id, body) VALUES ('', 'x')", "non-empty text"),
         ])
-    func keys(sql: String, hint: String) throws {
+    func keysRefusedByServer(sql: String, hint: String) throws {
         let device = try DeviceFixture()
         let error = #expect(throws: SQLiteError.self) { try device.shell(sql) }
         #expect(error?.message.contains(hint) == true)
@@ -180,7 +180,7 @@ struct CaptureTests {
     }
 
     @Test("a transaction too large ever to send is refused when it is written")
-    func tooLarge() throws {
+    func tooLargeTransaction() throws {
         let device = try DeviceFixture()
         let half = String(repeating: "x", count: Limits.savedSetBytes / 2)
         let error = #expect(throws: StoreError.self) {
@@ -210,7 +210,7 @@ struct CaptureTests {
     }
 
     @Test("a new column and a new table are captured after the next opening")
-    func migration() throws {
+    func migrationIsCaptured() throws {
         let device = try DeviceFixture()
         try device.write { try $0.insert("teams", ["name": "Falcons"]) }
         try device.reopen(

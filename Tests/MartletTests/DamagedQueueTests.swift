@@ -47,7 +47,7 @@ struct DamagedQueueTests {
     }
 
     @Test("a value that cannot be sent is refused with its type, and nothing is queued")
-    func unsendable() throws {
+    func unsendableQueuedValue() throws {
         let device = try DeviceFixture.withTeams()
         let change = RecordChange(
             type: 0, id: .integer(-9), operation: .create, before: nil,

@@ -77,7 +77,7 @@ struct DeviceNodeTests {
     }
 
     @Test("a lost answer is followed by the same bytes, after a growing wait")
-    func lost() throws {
+    func lostAnswer() throws {
         let device = try DeviceFixture()
         try device.write { try $0.insert("teams", ["name": "Falcons"]) }
         let node = node(device) { $0.backoff.first = 1_000 }
@@ -132,7 +132,7 @@ struct DeviceNodeTests {
     }
 
     @Test("a busy server is given the time it asks for")
-    func busy() throws {
+    func busyServerSetsTime() throws {
         let device = try DeviceFixture()
         let node = node(device)
         let first = try #require(try sent(node.handle(.wake(isUrgent: true), now: 5)))

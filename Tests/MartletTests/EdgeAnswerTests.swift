@@ -48,11 +48,12 @@ struct EdgeAnswerTests {
                 #""revision":1,"types":["teams"],"teams":{"create":[],"update":[],"#
                     + #""delete":[\#(Int64.min),0,\#(most)],"attributes":{}}"#),
         ])
-    func answers(text: String) throws {
+    func answersAtTheEdge(text: String) throws {
         let device = try DeviceFixture()
         try device.write { try $0.insert("teams", ["name": "Mine"]) }
         let node = DeviceNode(store: device.store, options: DeviceNode.Options())
         var actions = node.handle(.wake(isUrgent: true), now: 5)
+        var told: [Int64] = []
         for _ in 0..<3 {
             guard let exchange = try asked(actions) else { break }
             let answer = text.replacing(
@@ -61,15 +62,16 @@ struct EdgeAnswerTests {
                 .answered(
                     exchange: exchange.number, status: 200, body: [UInt8](answer.utf8),
                     retryAfter: Self.most), now: 6)
-            #expect(waits(actions).allSatisfy { 0...86_400_000 ~= $0 })
+            told += waits(actions)
         }
+        #expect(!told.isEmpty && told.allSatisfy { 0...86_400_000 ~= $0 })
         #expect(try device.store.outboxCount == 1)
     }
 
     @Test(
         "in a refusal keep the device waiting for a day at most",
         arguments: [Int64.max, .min, -1, 9_223_372_036_854_776], [429, 503])
-    func refusals(seconds: Int64, status: Int) throws {
+    func refusalsWithLongWait(seconds: Int64, status: Int) throws {
         let device = try DeviceFixture()
         let node = DeviceNode(store: device.store, options: DeviceNode.Options())
         for header in [seconds, nil] {

@@ -56,7 +56,7 @@ struct KeptWithinLimitsTests {
     }
 
     @Test("a set's text stands in the file once, and comes back to the byte")
-    func once() throws {
+    func onceStoredText() throws {
         let device = try DeviceFixture()
         var sent: [UInt8] = []
         let text = String(repeating: "A long text, said once more. ", count: 200)

@@ -12,7 +12,7 @@ import Testing
 @Suite("Opening a device's file again")
 struct OpeningTests {
     @Test("reads only where nothing is to be changed, while another program writes")
-    func reading() throws {
+    func readingWhileOthersWrite() throws {
         let device = try DeviceFixture()
         try device.write { try $0.insert("teams", ["name": "a"]) }
         let other = try Connection(path: device.path, mode: .readWrite)

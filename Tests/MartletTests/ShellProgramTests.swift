@@ -89,7 +89,7 @@ struct ShellProgramTests {
     }
 
     @Test("without a key from martlet_new_id an insert is refused with what to do")
-    func keys() throws {
+    func keysMissingInShell() throws {
         let device = try device()
         let run = try shell("INSERT INTO teams(name) VALUES ('Owls')", on: device)
         #expect(run.status != 0)
@@ -150,7 +150,7 @@ struct ShellProgramTests {
     }
 
     @Test("recursive triggers are off in the shell: what a REPLACE pushes out is captured still")
-    func replace() throws {
+    func replaceInShell() throws {
         let device = try device()
         let run = try shell(
             "PRAGMA recursive_triggers;"

@@ -46,7 +46,7 @@ struct StoppingNodeTests {
     }
 
     @Test("lets go of the stream, and of a part that is being fetched, without asking for more")
-    func stream() throws {
+    func streamWhenStopped() throws {
         let world = NodeFixture(try .withTeams())
         let stream = try world.goLive()
         let told = NodeFixture.Told(world.node.stop())

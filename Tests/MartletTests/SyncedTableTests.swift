@@ -64,7 +64,7 @@ struct SyncedTableTests {
     }
 
     @Test("a reference by a temporary id that became permanent is the permanent one")
-    func references() throws {
+    func referencesByFormerTemporaryID() throws {
         let device = try accepted()
         try device.write { context throws in
             let player = try context.insert("players", ["name": "Bea", "team_id": -2])
@@ -76,7 +76,7 @@ struct SyncedTableTests {
     }
 
     @Test("a key given for an integer key is refused; text keys may be given or are made")
-    func keys() throws {
+    func keysGivenOrMade() throws {
         let device = try DeviceFixture()
         for key in [5, -8] {
             #expect {

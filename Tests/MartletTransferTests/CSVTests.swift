@@ -21,7 +21,7 @@ struct CSVTests {
     }
 
     @Test("reads quotes, commas, line ends and empty fields", arguments: [1, 2, 3, 1_000])
-    func reads(size: Int) throws {
+    func readsCSV(size: Int) throws {
         let text = "\u{FEFF}id,name\r\n1,\"a,\"\"b\"\"\nc\"\n2,\n\n3,\"\""
         #expect(
             try records(text, pieces: size) == [
@@ -40,7 +40,7 @@ struct CSVTests {
             ("a,b\n1,x\"y\n", 2), ("a,b\n1,\"x\"y\n", 2), ("a,b\n1\n", 2), ("a,b\n1,2,3\n", 2),
             ("a,b\n1,\"x\n\n", 2), ("a\rb", 1), ("a,b\n1,\0\n", 2),
         ])
-    func refuses(text: String, line: Int) throws {
+    func refusesBadCSV(text: String, line: Int) throws {
         let fault = #expect(throws: CSVFault.self) { try records(text) }
         #expect(fault?.line == line)
         #expect(fault?.file == "a.csv")
@@ -52,7 +52,7 @@ struct CSVTests {
     }
 
     @Test("what is written is read back as it was")
-    func roundTrip() throws {
+    func roundTripOfCSV() throws {
         let rows: [[String?]] = [
             ["a", "b", "c"], [nil, "", "x,y"], ["\"", "\r\n", "é\n\"q\""], ["'", " s ", "\u{1}"],
         ]

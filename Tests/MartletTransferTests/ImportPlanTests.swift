@@ -1,5 +1,6 @@
 import MartletModel
 import MartletTransfer
+import TestFolders
 import Testing
 
 @Suite("Import plan")
@@ -69,7 +70,7 @@ struct ImportPlanTests {
             ("id,team_id,name,name\n", 1, "name"),
             ("id,team_id\n", 1, "name"),
         ])
-    func refuses(players: String, line: Int, column: String) throws {
+    func refusesUnfitFiles(players: String, line: Int, column: String) throws {
         let fault = #expect(throws: CSVFault.self) {
             try plan(["teams.csv": teams, "players.csv": players])
         }
@@ -107,7 +108,7 @@ struct ImportPlanTests {
     }
 
     @Test("finds files under all letters of their names", arguments: ["marked", "\u{FEFF}marked"])
-    func names(name: String) throws {
+    func namesOfFilesInAnyCase(name: String) throws {
         let folder = try TemporaryFolder()
         try folder.write("\(name).csv", "id\n1\n")
         for path in [folder.path, folder.path + "/\(name).csv"] {

@@ -2,6 +2,7 @@ import Martlet
 import MartletModel
 import MartletStore
 import MartletTransfer
+import TestFolders
 import Testing
 
 @Suite("Importer")
@@ -78,7 +79,7 @@ struct ImporterTests {
     }
 
     @Test("references hold, forward ones and those of text keys too; ids are the device's own")
-    func references() async throws {
+    func referencesInFiles() async throws {
         let folder = try TemporaryFolder()
         try fill(folder)
         let client = try await client(folder)
@@ -186,7 +187,7 @@ struct ImporterTests {
     }
 
     @Test("what is exported is imported elsewhere as it was")
-    func roundTrip() async throws {
+    func roundTripOfExport() async throws {
         let folder = try TemporaryFolder()
         try fill(folder)
         let client = try await client(folder)
@@ -211,7 +212,7 @@ struct ImporterTests {
     @Test(
         "a reference that comes later and is passed over stops the import; one of a deleted record does not"
     )
-    func passedOver() async throws {
+    func passedOverReference() async throws {
         let folder = try TemporaryFolder()
         try folder.write("pairs.csv", "id,a_id,b_id\n1,2,2\n2,2,2\n3,,\n")
         let client = try await MartletClient.open(

@@ -1,6 +1,7 @@
 import Foundation
 import MartletTesting
 import MartletTransfer
+import TestFolders
 
 /// Files without declarations, of columns that somebody may have kept in a spreadsheet.
 struct InferredFiles {

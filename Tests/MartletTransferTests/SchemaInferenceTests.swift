@@ -1,4 +1,5 @@
 import MartletTransfer
+import TestFolders
 import Testing
 
 @Suite("Schema inference")
@@ -69,7 +70,7 @@ struct SchemaInferenceTests {
     }
 
     @Test("refuses names the wire reserves, doubled ids and empty files")
-    func refuses() {
+    func refusesBadNames() {
         #expect(throws: TransferError.self) { try infer(["types.csv": "id\n1\n"]) }
         #expect(throws: CSVFault.self) { try infer(["a.csv": "id,revision\n1,2\n"]) }
         #expect(throws: CSVFault.self) { try infer(["a.csv": "id\n1\n1\n"]) }

@@ -4,6 +4,7 @@ import MartletModel
 import MartletStore
 import MartletTesting
 import MartletTransfer
+import TestFolders
 import Testing
 
 @Suite("Files that go out and come in at random")

@@ -3,6 +3,7 @@ import Martlet
 import MartletModel
 import MartletStore
 import MartletTransfer
+import TestFolders
 import Testing
 
 /// Tests the forms in which export writes values, and those that import takes.
@@ -34,7 +35,7 @@ struct TransferFormTests {
             ("price", "+5"), ("price", ".5"), ("price", "5."), ("price", "1e3"),
             ("price", "123456789012345678.5"), ("size", "0x10"), ("size", "inf"),
         ])
-    func refuses(column: String, text: String) async throws {
+    func refusesBeforeWriting(column: String, text: String) async throws {
         let folder = try TemporaryFolder()
         let client = try await client(folder)
         try folder.write("things.csv", "id,note,\(column)\n1,good,\n2,bad,\(text)\n")
@@ -72,7 +73,7 @@ struct TransferFormTests {
     }
 
     @Test("numbers, texts and null keep their types on the way out and in")
-    func roundTrip() async throws {
+    func roundTripOfTexts() async throws {
         let folder = try TemporaryFolder()
         let client = try await client(folder)
         try await client.write { context in
@@ -107,7 +108,7 @@ struct TransferFormTests {
     }
 
     @Test("text keys of digits are texts, in files that refer to each other and to what is there")
-    func textKeys() async throws {
+    func textKeysOfDigits() async throws {
         let folder = try TemporaryFolder()
         let client = try await client(folder)
         try await client.write { try $0.insert("tags", ["label": .text("old")], id: "42") }

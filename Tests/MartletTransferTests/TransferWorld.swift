@@ -9,6 +9,7 @@ import MartletTesting
 import MartletTransfer
 import SQLiteKit
 import SmallWorlds
+import TestFolders
 import Testing
 
 /// Tables that chance declares, and what is in them, in a folder of their own.

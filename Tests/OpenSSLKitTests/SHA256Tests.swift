@@ -43,7 +43,7 @@ struct SecretsTests {
     }
 
     @Test("makes as many random bytes as asked for, and not the same twice")
-    func random() {
+    func randomBytes() {
         #expect(secureRandomBytes(0).isEmpty)
         let first = secureRandomBytes(32)
         #expect(first.count == 32)

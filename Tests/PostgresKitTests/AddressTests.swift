@@ -5,7 +5,7 @@ import Testing
 @Suite("Address of a database")
 struct AddressTests {
     @Test("is read as libpq reads it, and shows no password")
-    func reading() throws {
+    func readingPostgresAddress() throws {
         let address = try PostgresAddress(
             "postgresql://ann:se%20cret@db.example:5433/teams?sslmode=verify-full&connect_timeout=3"
         )
@@ -30,7 +30,7 @@ struct AddressTests {
             "http://ann:secret@host",
             "postgresql://host/x?secret=1", "postgresql://ann:%zzsecret@host",
         ])
-    func malformed(url: String) throws {
+    func malformedPostgresAddress(url: String) throws {
         let error = try TestServer.error { _ = try PostgresAddress(url) }
         #expect(error.kind == .malformedAddress)
         #expect(!error.debugDescription.contains("secret"))
@@ -50,7 +50,7 @@ struct ConnectingTests {
     }
 
     @Test("says what is wrong: password, user, database, host, TLS")
-    func refusals() async throws {
+    func refusalsOfPostgresLogin() async throws {
         #expect(try await refusal { $0.setting("password", "x") }.kind == .unauthorized)
         #expect(try await refusal { $0.setting("user", "nobody") }.kind == .unauthorized)
         let database = try await refusal { $0.setting("dbname", "none") }
@@ -89,7 +89,7 @@ struct ConnectingTests {
     }
 
     @Test("a role without rights, one with too many connections, and a read-only session")
-    func rights() async throws {
+    func rightsOfRole() async throws {
         let role = TestServer.name("role")
         try await TestServer.connected { connection in
             try connection.execute(
@@ -115,7 +115,7 @@ struct ConnectingTests {
     }
 
     @Test("a server that says nothing is given up")
-    func silence() async throws {
+    func silenceWhileConnectingToPostgres() async throws {
         let servers = try await DatabaseServers.shared()
         let proxy = try CuttingProxy(
             to: servers.postgresPort, .init(fromServer: 0, isSilent: true))

@@ -105,7 +105,7 @@ struct CutTests {
     }
 
     @Test("a server that falls silent is given up, whatever was under way")
-    func silence() async throws {
+    func silenceOfPostgres() async throws {
         let servers = try await DatabaseServers.shared()
         let proxy = try CuttingProxy(to: servers.postgresPort)
         let address = try await TestServer.address(through: proxy).setting("sslmode", "disable")

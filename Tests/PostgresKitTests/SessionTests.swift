@@ -98,7 +98,7 @@ struct SessionTests {
 @Suite("Notifications")
 struct NotificationTests {
     @Test("are heard once their transaction commits, in order", .timeLimit(.minutes(1)))
-    func order() async throws {
+    func orderOfNotifications() async throws {
         let channel = TestServer.name("Channel \"x\"")
         let heard = try await TestServer.connected { listener in
             try listener.listen(channel)
@@ -118,7 +118,7 @@ struct NotificationTests {
     }
 
     @Test("are heard again after the connection was lost", .timeLimit(.minutes(1)))
-    func lost() async throws {
+    func lostConnection() async throws {
         let channel = TestServer.name("channel")
         let address = try await TestServer.address()
         let options = PostgresOptions(name: channel)

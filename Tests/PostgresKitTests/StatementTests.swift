@@ -27,7 +27,7 @@ struct StatementTests {
     }
 
     @Test("are prepared anew when a table's shape has changed, or the server forgot them")
-    func stale() async throws {
+    func staleStatements() async throws {
         let columns = try await TestServer.connected { connection in
             try connection.execute("CREATE TEMP TABLE shape (a integer)")
             var columns = [try connection.query("SELECT * FROM shape").columnNames]
@@ -182,7 +182,7 @@ struct StatementTests {
     }
 
     @Test("a value that is not of the type asked for is an error, not a guess")
-    func reading() async throws {
+    func readingWrongType() async throws {
         let kinds = try await TestServer.connected { connection in
             let rows = try connection.query("SELECT 1, 'a', NULL::integer")
             return try [
@@ -221,7 +221,7 @@ struct TransactionTests {
     }
 
     @Test("happen as a whole or not at all")
-    func whole() async throws {
+    func wholeTransactions() async throws {
         let found = try await table { connection in
             try connection.transaction { try Self.put(connection, 1) }
             #expect(throws: Stop.self) {
@@ -284,7 +284,7 @@ struct TransactionTests {
     }
 
     @Test("locks, deadlocks and statements that take too long")
-    func limits() async throws {
+    func limitsOfStatementTime() async throws {
         let name = TestServer.name("locked")
         let options = PostgresOptions(statement: .seconds(2), lock: .milliseconds(50))
         let kinds = try await TestServer.connected { connection in
@@ -317,7 +317,7 @@ struct TransactionTests {
     }
 
     @Test("a server out of room for a statement's files says so")
-    func full() async throws {
+    func fullServerInStatement() async throws {
         let error = try await TestServer.connected { connection in
             try connection.execute("SET temp_file_limit = '64kB'; SET work_mem = '64kB'")
             return try TestServer.error {
@@ -334,7 +334,7 @@ struct CopyTests {
     private struct Stop: Error {}
 
     @Test("brings rows in and out as they are")
-    func rows() async throws {
+    func rowsCopied() async throws {
         let (copied, out, text) = try await TestServer.connected { connection in
             try connection.execute("CREATE TEMP TABLE items (n integer, t text)")
             let all = (1...5_000).map { "\($0)\titem \($0)\n" }.joined().utf8
@@ -353,7 +353,7 @@ struct CopyTests {
     }
 
     @Test("given up halfway it leaves nothing, and the connection usable")
-    func givenUp() async throws {
+    func givenUpStatement() async throws {
         let (count, seen) = try await TestServer.connected { connection in
             try connection.execute("CREATE TEMP TABLE items (n integer)")
             var parts = 0

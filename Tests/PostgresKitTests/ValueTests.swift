@@ -76,7 +76,7 @@ struct ValueTests {
     ]
 
     @Test("each type comes and goes exactly, and reads as PostgreSQL writes it")
-    func roundTrip() async throws {
+    func roundTripOfPostgresTypes() async throws {
         let different = try await TestServer.connected { connection in
             var different: [String] = []
             for (type, texts) in Self.samples {
@@ -189,7 +189,7 @@ struct ValueTests {
     }
 
     @Test("what a type cannot hold is refused before it is sent")
-    func refused() async throws {
+    func refusedValueOfType() async throws {
         let kinds = try await TestServer.connected { connection in
             try [
                 ("SELECT $1::smallint", PostgresValue.integer(32_768)),
@@ -212,7 +212,7 @@ struct ValueTests {
     }
 
     @Test("large values")
-    func large() async throws {
+    func largeValues() async throws {
         let same = try await TestServer.connected { connection in
             let bytes = (0..<1_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
             return try connection.query("SELECT $1::bytea", [.binary(bytes)]).binary(0, 0) == bytes

@@ -10,7 +10,7 @@ import Waiting
 @Suite("A data set in PostgreSQL, served", .timeLimit(.minutes(3)))
 struct ServingTests {
     @Test("devices write, listen and read; the tables show it")
-    func exchange() async throws {
+    func exchangeWithPostgres() async throws {
         let database = try await ServedDatabase()
         let port = try await database.start()
         let writer = try await database.device("writer", port)
@@ -153,7 +153,7 @@ struct RefusedDatabaseTests {
     }
 
     @Test("is refused with a sentence that says what to do, and without passwords")
-    func sentences() async throws {
+    func sentencesOfBadDatabases() async throws {
         let database = try await ServedDatabase()
         let good = database.url
         let password = try #require(good.split(separator: "@")[0].split(separator: ":").last)
@@ -184,7 +184,7 @@ struct RefusedDatabaseTests {
     }
 
     @Test("two with one name are refused together, and served under two names")
-    func names() async throws {
+    func namesUsedTwice() async throws {
         let database = try await ServedDatabase()
         let other = try await ServedDatabase()
         let sentence = try await refusal(database, [database.url, other.url])
@@ -201,7 +201,7 @@ struct RefusedDatabaseTests {
     }
 
     @Test("a token of a data set that is elsewhere is answered, not served")
-    func elsewhere() async throws {
+    func elsewhereByToken() async throws {
         let database = try await ServedDatabase()
         let elsewhere = try FixedToken("elsewhere:\(ServedDatabase.token)")
         let port = try await database.start("a") {

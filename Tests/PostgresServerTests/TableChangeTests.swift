@@ -11,7 +11,7 @@ import Waiting
 @Suite("A data set in PostgreSQL: snapshots and tables that change", .timeLimit(.minutes(3)))
 struct TableChangeTests {
     @Test("a new device begins with a snapshot, and has what came after it")
-    func snapshot() async throws {
+    func snapshotForNewDevice() async throws {
         let database = try await ServedDatabase()
         try await database.program { connection in
             try connection.execute(
@@ -42,7 +42,7 @@ struct TableChangeTests {
     }
 
     @Test("columns that came and went while no server ran reach devices")
-    func columns() async throws {
+    func columnsThatCameAndWent() async throws {
         let database = try await ServedDatabase()
         var port = try await database.start("a")
         let device = try await database.device("old", port)

@@ -47,7 +47,7 @@ struct TroubleTests {
     }
 
     @Test("a table that another program keeps locked is told of, while all the rest is served")
-    func locked() async throws {
+    func lockedTableIsReported() async throws {
         let database = try await ServedDatabase()
         let port = try await database.start()
         let released = DispatchSemaphore(value: 0)
@@ -110,7 +110,7 @@ struct TroubleTests {
     }
 
     @Test("a commit that waits for a standby is told of while it waits")
-    func waiting() async throws {
+    func waitingForStandby() async throws {
         let database = try await ServedDatabase(try await DatabaseServers.start(["--postgres"]))
         let port = try await database.start()
         let device = try await database.device("a", port)
@@ -151,7 +151,7 @@ struct TroubleTests {
     }
 
     @Test("what the database refuses of one device says nothing of what can be written")
-    func refused() async throws {
+    func refusedDeviceAlone() async throws {
         let database = try await ServedDatabase()
         let port = try await database.start()
         try await database.program { connection in

@@ -12,7 +12,7 @@ struct AddressTests {
             ("redis://:secret@cache/15", "redis://cache:6379/15"),
             ("redis://[::1]:7000/2", "redis://::1:7000/2"),
         ])
-    func reading(url: String, description: String) throws {
+    func readingRedisAddress(url: String, description: String) throws {
         let address = try RedisAddress(url)
         #expect(address.description == description)
         var dumped = ""
@@ -27,7 +27,7 @@ struct AddressTests {
             "redis://secret:x", "redis://secret/x", "redis://secret/-1", "redis://a:%s3cret@b",
             "redis://secret?db=1", "redis://[::1]secret", "redis://:secret@",
         ])
-    func malformed(url: String) throws {
+    func malformedRedisAddress(url: String) throws {
         let error = #expect(throws: RedisError.self) { try RedisAddress(url) }
         #expect(error?.kind == .malformedAddress)
         #expect(error?.description.contains("secret") == false)

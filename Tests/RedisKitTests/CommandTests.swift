@@ -6,7 +6,7 @@ import Testing
 @Suite("Commands")
 struct CommandTests {
     @Test("carry any bytes there and back")
-    func bytes() async throws {
+    func bytesOfAnyValue() async throws {
         let key = TestCache.key("bytes")
         let same = try await TestCache.connected { connection in
             for bytes in [
@@ -100,7 +100,7 @@ struct CommandTests {
 @Suite("Connecting to Redis")
 struct ConnectingTests {
     @Test("says what is wrong: password, number, host, port, or no Redis at all")
-    func refusals() async throws {
+    func refusalsOfRedisLogin() async throws {
         let servers = try await DatabaseServers.shared()
         let port = servers.redisPort
         let urls = [
@@ -145,7 +145,7 @@ struct ConnectingTests {
     }
 
     @Test("a server that says nothing is given up")
-    func silence() async throws {
+    func silenceWhileConnectingToRedis() async throws {
         let proxy = try CuttingProxy(
             to: try await DatabaseServers.shared().redisPort, .init(fromServer: 0, isSilent: true))
         let address = try await TestCache.address(through: proxy)

@@ -35,7 +35,7 @@ struct FaultyCacheTests {
     }
 
     @Test("a slow answer is not waited for, and not taken for the next", .timeLimit(.minutes(1)))
-    func slow() async throws {
+    func slowRedisAnswer() async throws {
         let servers = try await DatabaseServers.start(["--redis"])
         let address = try RedisAddress(servers.redisURL)
         let session = RedisSession(label: "test", patience: .seconds(60)) {
@@ -57,7 +57,7 @@ struct FaultyCacheTests {
     }
 
     @Test("killed, started anew and flushed it costs only what it held", .timeLimit(.minutes(1)))
-    func killed() async throws {
+    func killedCache() async throws {
         let servers = try await DatabaseServers.start(["--redis"])
         let address = try RedisAddress(servers.redisURL)
         let session = RedisSession(
@@ -124,7 +124,7 @@ struct FaultyCacheTests {
 @Suite("Publish and subscribe")
 struct MessageTests {
     @Test("messages come in order, on the channels asked for", .timeLimit(.minutes(1)))
-    func order() async throws {
+    func orderOfMessages() async throws {
         let channels = [TestCache.key("a"), TestCache.key("b")]
         let address = try await TestCache.address()
         let heard = try await TestCache.connected { listener in
@@ -150,7 +150,7 @@ struct MessageTests {
     }
 
     @Test("are heard again after the server was killed", .timeLimit(.minutes(1)))
-    func killed() async throws {
+    func killedServerAndMessages() async throws {
         let servers = try await DatabaseServers.start(["--redis"])
         let address = try RedisAddress(servers.redisURL)
         let publish: @Sendable (String) async throws -> Void = { text in

@@ -11,7 +11,7 @@ struct CrashTests {
             Workload(journal: "DELETE", synchronous: "EXTRA"),
             Workload(journal: "TRUNCATE", synchronous: "FULL"),
         ])
-    func everyOperation(workload: Workload) throws {
+    func everyOperationCrashes(workload: Workload) throws {
         let operations = workload.operations()
         #expect(operations > 60)
         for operation in 1...operations {

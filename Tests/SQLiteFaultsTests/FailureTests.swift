@@ -7,7 +7,7 @@ struct FailureTests {
     @Test(
         "a failure at any operation, once or lasting, loses nothing acknowledged",
         arguments: [FaultDisk.Failure.ioError, .full], [false, true])
-    func everyOperation(kind: FaultDisk.Failure, lasting: Bool) throws {
+    func everyOperationFails(kind: FaultDisk.Failure, lasting: Bool) throws {
         for workload in [
             Workload(journal: "WAL", synchronous: "FULL"),
             Workload(journal: "DELETE", synchronous: "EXTRA"),
@@ -34,7 +34,7 @@ struct FailureTests {
     }
 
     @Test("a read that fails says so, once or as long as it lasts", arguments: [false, true])
-    func reads(lasting: Bool) throws {
+    func readsThatFail(lasting: Bool) throws {
         let workload = Workload(journal: "WAL", synchronous: "FULL")
         let disk = FaultDisk(name: "reads-\(lasting)")
         #expect(workload.run(disk) == Workload.transactions)

@@ -17,7 +17,7 @@ struct ConnectionTests {
     }
 
     @Test("stores and reads back each class of value")
-    func values() throws {
+    func valuesOfConnection() throws {
         let statement = try connection.statement("SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7")
         statement.bind(1, integer: .min)
         statement.bind(2, real: 0.1)
@@ -201,7 +201,7 @@ struct ConnectionTests {
     }
 
     @Test("rows are collected, and the statement is reset where the body throws")
-    func rows() throws {
+    func rowsAreCollected() throws {
         let statement = try connection.statement("SELECT 1 UNION ALL SELECT 2")
         #expect(try statement.rows { (row) throws(SQLiteError) in row.integer(0) } == [1, 2])
         #expect(throws: SQLiteError.self) {
@@ -214,7 +214,7 @@ struct ConnectionTests {
 
     @Test(
         "a second connection to a locked file is told it is busy; a missing file cannot be opened")
-    func files() throws {
+    func filesLockedOrMissing() throws {
         let folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("connection-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

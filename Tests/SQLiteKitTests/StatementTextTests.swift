@@ -34,7 +34,7 @@ struct StatementTextTests {
     }
 
     @Test("stay where only others are bound anew, and are gone after a reset")
-    func kept() throws {
+    func keptBindings() throws {
         let insert = try connection.prepare("INSERT INTO notes VALUES (?1, ?2, ?3)")
         insert.bind(1, integer: 1)
         insert.bind(2, text: "first")
@@ -51,7 +51,7 @@ struct StatementTextTests {
     }
 
     @Test("come out of a row that is being read after the same statement's text was read")
-    func reading() throws {
+    func readingDuringText() throws {
         let echo = try connection.prepare("SELECT ?1 UNION ALL SELECT ?1 || ?2")
         echo.bind(1, text: "one")
         echo.bind(2, text: "two")
@@ -60,7 +60,7 @@ struct StatementTextTests {
     }
 
     @Test("work for every parameter of a statement with very many")
-    func many() throws {
+    func manyParameters() throws {
         let places = (1...200).map { "?\($0)" }
         let long = try connection.prepare("SELECT \(places.joined(separator: " || "))")
         for index in 1...200 { long.bind(Int32(index), text: "\(index % 10)") }

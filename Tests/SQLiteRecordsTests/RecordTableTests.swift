@@ -61,7 +61,7 @@ struct RecordTableTests {
     }
 
     @Test("an absent attribute becomes NULL or the default, as asked")
-    func absent() throws {
+    func absentAttribute() throws {
         let table = try table(
             "CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT DEFAULT 'd', b INTEGER DEFAULT 5)")
         let given: Attributes = ["b": .integer(1)]
@@ -94,7 +94,7 @@ struct RecordTableTests {
     }
 
     @Test("returns what the table's own triggers made of a record, and refuses one they keep out")
-    func triggers() throws {
+    func triggersOfRecordTable() throws {
         let table = try table(
             """
             CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT, b TEXT);

@@ -219,7 +219,7 @@ struct SchemaMigrationTests {
             ("+CREATE TABLE z (a);", "has no primary key"),
             ("+CREATE TABLE z (id INTEGER PRIMARY KEY); \u{0}", "NUL"),
         ])
-    func refusals(change: String, sentence: String) throws {
+    func refusalsOfSchemaChanges(change: String, sentence: String) throws {
         _ = try SchemaMigration.apply(script: first, to: connection)
         try connection.execute("INSERT INTO team VALUES (1, 'a')")
         let before = try objects()

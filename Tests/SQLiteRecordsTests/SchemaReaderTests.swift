@@ -37,7 +37,7 @@ struct SchemaReaderTests {
     @Test(
         "a JSON column holds documents as SQLite keeps them: numbers as numbers, unless it says TEXT",
         arguments: [("1.50", Value.real(1.5)), ("7", .integer(7)), (#"{"a":1.50}"#, nil)])
-    func json(document: String, number: Value?) throws {
+    func jsonColumns(document: String, number: Value?) throws {
         let connection = try Connection(path: ":memory:")
         try connection.execute(
             "CREATE TABLE t(id INTEGER PRIMARY KEY, bare JSON, exact JSON TEXT)")
@@ -102,7 +102,7 @@ struct SchemaReaderTests {
 
     @Test(
         "lists references by the tables’ own names in any case of letters, and no others")
-    func references() throws {
+    func referencesInAnyCase() throws {
         let schema = try read(
             """
             CREATE TABLE Team (ID INTEGER PRIMARY KEY, code TEXT UNIQUE, a, b, UNIQUE (a, b));
@@ -202,7 +202,7 @@ struct SchemaReaderTests {
                 """, "itself a reference"
             ),
         ])
-    func refusals(sql: String, sentence: String) {
+    func refusalsOfSchemas(sql: String, sentence: String) {
         let error = #expect(throws: SchemaError.self) { try read(sql) }
         #expect(error?.message.contains(sentence) == true, "\(error?.message ?? "")")
     }

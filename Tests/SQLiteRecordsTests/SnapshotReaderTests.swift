@@ -71,7 +71,7 @@ struct SnapshotReaderTests {
     }
 
     @Test("reads what it is a snapshot of, and every record by key with its revision")
-    func reads() throws {
+    func readsSnapshot() throws {
         try withSnapshot { path in
             let reader = try SnapshotReader(path: path)
             try reader.verify()
@@ -133,7 +133,7 @@ struct SnapshotReaderTests {
     }
 
     @Test("refuses a file cut anywhere, and one that is no database")
-    func truncated() throws {
+    func truncatedSnapshot() throws {
         try withSnapshot { path in
             let whole = try Data(contentsOf: URL(fileURLWithPath: path))
             for count in stride(from: 0, to: whole.count, by: 1_021) {

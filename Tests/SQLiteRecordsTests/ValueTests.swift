@@ -43,7 +43,7 @@ struct ValueTests {
             (.text("9223372036854775809"), .numeric, "found 19"),
             (.text(String(repeating: "1", count: 70)), .numeric, "longer"),
         ] as [(Value, AttributeKind, String)])
-    func refused(value: Value, kind: AttributeKind, sentence: String) {
+    func refusedValueOfKind(value: Value, kind: AttributeKind, sentence: String) {
         let found = RecordTable.mismatch(value, Attribute(name: "a", kind: kind))
         #expect(found?.contains(sentence) == true, "\(found ?? "none")")
         #expect(found?.contains("secret") != true)

@@ -86,7 +86,7 @@ struct DataSetProofTests {
     }
 
     @Test("one whose server cannot be asked waits, and is not fetched twice")
-    func unknown() async throws {
+    func unknownServerState() async throws {
         let fixture = try SeedingFixture()
         let source = fixture.source()
         let ways: [(Told, SyncError.Kind)] = [

@@ -23,7 +23,7 @@ struct SeedingTests {
     }
 
     @Test("the file is the snapshot's, with the app's indexes and capture, at its revision")
-    func taken() async throws {
+    func takenSnapshot() async throws {
         let fixture = try SeedingFixture()
         try await fixture.seed(from: fixture.source())
         #expect(try SeedingFixture.content(fixture.device) == fixture.expected())
@@ -52,13 +52,12 @@ struct SeedingTests {
     }
 
     @Test("two devices of one snapshot have names of their own")
-    func names() async throws {
+    func namesOfSeededDevices() async throws {
         let fixture = try SeedingFixture()
         var names: Set<String> = []
         for _ in 0..<2 {
             try await fixture.seed(from: fixture.source())
-            let name = try Connection(path: fixture.device)
-                .text("SELECT value FROM martlet_state WHERE name = 'clientID'")
+            let name = try LocalStore(readingFrom: fixture.device).textState("clientID")
             names.insert(try #require(name))
             try fixture.removeDevice()
         }
@@ -66,7 +65,7 @@ struct SeedingTests {
     }
 
     @Test("a download cut anywhere goes on there, and ends with the same file")
-    func cuts() async throws {
+    func cutsOfDownload() async throws {
         let fixture = try SeedingFixture()
         let count = try #require(fixture.manifest.parts.first?.codings.first?.sum.bytes)
         let expected = try fixture.expected()
@@ -130,7 +129,7 @@ struct SeedingTests {
     }
 
     @Test("a file that is gone from the server makes the download begin with the newest")
-    func gone() async throws {
+    func goneFileOfDownload() async throws {
         let old = try SeedingFixture()
         let new = try SeedingFixture(identity: "fedcba9876543210fedcba9876543210") { manifest in
             manifest.parts[0].hash = String(repeating: "a", count: 64)
@@ -156,7 +155,7 @@ struct SeedingTests {
 
     @Test(
         "a crash at any step of the download and the installation leaves no file or the whole one")
-    func crashes() async throws {
+    func crashesOfDownload() async throws {
         let fixture = try SeedingFixture()
         let expected = try fixture.expected()
         for isLasting in [true, false] {
@@ -197,7 +196,7 @@ struct SeedingTests {
     }
 
     @Test("flipped and missing bytes are noticed, removed, and fetched anew by the next call")
-    func damaged() async throws {
+    func damagedDownload() async throws {
         let fixture = try SeedingFixture()
         let count = fixture.packed.values.first?.count ?? 0
         for _ in 0..<40 {

@@ -33,7 +33,7 @@ struct HostileMemberTests {
     private static let mostBytes = 600 << 20
 
     @Test("keep no honest device out, and leave nothing behind", arguments: seeds)
-    func world(seed: UInt64) async throws {
+    func worldOfHostileMembers(seed: UInt64) async throws {
         let server = try ServerProcess()
         try await server.start()
         let honest = try await server.client(

@@ -68,7 +68,7 @@ struct ArticleTests {
     }
 
     @Test("a device at 995 receives 996 to 1000, then its own", arguments: StorageKind.all)
-    func behind(kind: StorageKind) async throws {
+    func behindAt995ByEntries(kind: StorageKind) async throws {
         let server = try await Self.server(kind)
         let answer = try server.answer(Self.request.replacing("MAX", with: "995"))
         #expect(answer.maxRevision == 1001)
@@ -81,7 +81,7 @@ struct ArticleTests {
     @Test(
         "record 1013 at revision 355 is updated, its date kept as it was written",
         arguments: StorageKind.all)
-    func update(kind: StorageKind) async throws {
+    func updateOfArticle(kind: StorageKind) async throws {
         let server = try await Self.server(kind)
         let text = try server.text(
             """

@@ -2,6 +2,7 @@ import MartletModel
 internal import MartletProtocol
 import SetTexts
 import Testing
+import TextComparison
 
 @testable import MartletServerCore
 
@@ -38,9 +39,27 @@ struct CascadeTests {
         let server = try await Self.server(kind)
         let set = try server.send(SetText().delete("teams", "1"), from: "d2")
         #expect(set.content == "teams delete [1]; players delete [1]; shoes delete [1]")
-        #expect(
-            try server.rows("SELECT revision, author, deleted FROM martlet_records WHERE deleted")
-                == "3|2|1\n3|2|1\n3|2|1")
+        expectText(
+            try server.text(),
+            """
+            teams 2 @2 by d1: name B
+            players 1 @3 by d2, by others @1, deleted
+            shoes 1 @3 by d2, by others @1, deleted
+            teams 1 @3 by d2, by others @1, deleted
+            log 1, by d1: teams create [1] 1@1(name=A)
+            log 1, by d1: players create [1] 1@1(name=P team_id=1)
+            log 1, by d1: shoes create [1] 1@1(size=40 player_id=1)
+            log 2, by d1: teams create [2] 2@2(name=B)
+            log 3, by d2: teams delete [1]
+            log 3, by d2: players delete [1]
+            log 3, by d2: shoes delete [1]
+            teams -1 of d1 is 1
+            teams -2 of d1 is 2
+            players -1 of d1 is 1
+            shoes -1 of d1 is 1
+            device d1
+            device d2
+            """)
     }
 
     @Test(
@@ -56,7 +75,27 @@ struct CascadeTests {
                 teams update [1] 1@1(name=A); players update [1, 2] 1@1(name=P team_id=1) \
                 2@3(name=Q team_id=1); shoes update [1] 1@1(size=40 player_id=1)
                 """)
-        #expect(try server.rows("SELECT count(*) FROM players") == "2")
+        expectText(
+            try server.text(),
+            """
+            teams 1 @1 by d1: name A
+            teams 2 @2 by d1: name B
+            players 1 @1 by d1: name P, team_id 1
+            players 2 @3 by d2: name Q, team_id 1
+            shoes 1 @1 by d1: size 40, player_id 1
+            log 1, by d1: teams create [1] 1@1(name=A)
+            log 1, by d1: players create [1] 1@1(name=P team_id=1)
+            log 1, by d1: shoes create [1] 1@1(size=40 player_id=1)
+            log 2, by d1: teams create [2] 2@2(name=B)
+            log 3, by d2: players create [2] 2@3(name=Q team_id=1)
+            teams -1 of d1 is 1
+            teams -2 of d1 is 2
+            players -1 of d1 is 1
+            shoes -1 of d1 is 1
+            players -7 of d2 is 2
+            device d1
+            device d2
+            """)
         #expect(try server.send(SetText(seen: 3).delete("teams", "1")).fate == "accepted 4")
     }
 
@@ -72,7 +111,29 @@ struct CascadeTests {
         let server = try await Self.server(kind)
         try server.send(SetText().create("players", "-7", #""team_id":1"#), from: "d1")
         #expect(try server.send(SetText(seen: 2).delete("teams", "1")).fate == "accepted 4")
-        #expect(try server.rows("SELECT count(*) FROM players") == "0")
+        expectText(
+            try server.text(),
+            """
+            teams 2 @2 by d1: name B
+            players 1 @4 by d1, deleted
+            players 2 @4 by d1, deleted
+            shoes 1 @4 by d1, deleted
+            teams 1 @4 by d1, deleted
+            log 1, by d1: teams create [1] 1@1(name=A)
+            log 1, by d1: players create [1] 1@1(name=P team_id=1)
+            log 1, by d1: shoes create [1] 1@1(size=40 player_id=1)
+            log 2, by d1: teams create [2] 2@2(name=B)
+            log 3, by d1: players create [2] 2@3(team_id=1)
+            log 4, by d1: teams delete [1]
+            log 4, by d1: players delete [1, 2]
+            log 4, by d1: shoes delete [1]
+            teams -1 of d1 is 1
+            teams -2 of d1 is 2
+            players -1 of d1 is 1
+            players -7 of d1 is 2
+            shoes -1 of d1 is 1
+            device d1
+            """)
     }
 
     @Test(
@@ -84,11 +145,29 @@ struct CascadeTests {
         #expect(try server.send(SetText(seen: 2).delete("teams", "2")).fate == "stale")
         let set = try server.send(SetText(seen: 3).delete("teams", "2"))
         #expect(set.content == "teams delete [2]; players update [2] 2@4(former_id=null)")
-        #expect(
-            try server.rows(
-                "SELECT revision, author, others FROM martlet_records WHERE type = 2 AND CAST(id AS TEXT) = '2'"
-            )
-                == "4|1|3")
+        expectText(
+            try server.text(),
+            """
+            teams 1 @1 by d1: name A
+            players 1 @1 by d1: name P, team_id 1
+            players 2 @4 by d1, by others @3: name Q
+            shoes 1 @1 by d1: size 40, player_id 1
+            teams 2 @4 by d1, deleted
+            log 1, by d1: teams create [1] 1@1(name=A)
+            log 1, by d1: players create [1] 1@1(name=P team_id=1)
+            log 1, by d1: shoes create [1] 1@1(size=40 player_id=1)
+            log 2, by d1: teams create [2] 2@2(name=B)
+            log 3, by d2: players create [2] 2@3(name=Q former_id=2)
+            log 4, by d1: teams delete [2]
+            log 4, by d1: players update [2] 2@4(former_id=null)
+            teams -1 of d1 is 1
+            teams -2 of d1 is 2
+            players -1 of d1 is 1
+            shoes -1 of d1 is 1
+            players -7 of d2 is 2
+            device d1
+            device d2
+            """)
     }
 
     @Test(
@@ -99,8 +178,25 @@ struct CascadeTests {
         let set = try server.send(
             SetText().update("players", "1", #""revision":1,"team_id":2"#).delete("teams", "1"))
         #expect(set.content == "players update [1] 1@3(team_id=2); teams delete [1]")
-        #expect(try server.rows("SELECT id, team_id FROM players") == "1|2")
-        #expect(try server.rows("SELECT count(*) FROM shoes") == "1")
+        expectText(
+            try server.text(),
+            """
+            teams 2 @2 by d1: name B
+            players 1 @3 by d1: name P, team_id 2
+            shoes 1 @1 by d1: size 40, player_id 1
+            teams 1 @3 by d1, deleted
+            log 1, by d1: teams create [1] 1@1(name=A)
+            log 1, by d1: players create [1] 1@1(name=P team_id=1)
+            log 1, by d1: shoes create [1] 1@1(size=40 player_id=1)
+            log 2, by d1: teams create [2] 2@2(name=B)
+            log 3, by d1: players update [1] 1@3(team_id=2)
+            log 3, by d1: teams delete [1]
+            teams -1 of d1 is 1
+            teams -2 of d1 is 2
+            players -1 of d1 is 1
+            shoes -1 of d1 is 1
+            device d1
+            """)
     }
 
     @Test(
@@ -151,7 +247,23 @@ struct CascadeTests {
         let set = try server.send(
             SetText().create("players", "-9", #""team_id":2"#).delete("teams", "2"))
         #expect(set.fate == "invalid")
-        #expect(try server.rows("SELECT count(*) FROM teams") == "2")
+        expectText(
+            try server.text(),
+            """
+            teams 1 @1 by d1: name A
+            teams 2 @2 by d1: name B
+            players 1 @1 by d1: name P, team_id 1
+            shoes 1 @1 by d1: size 40, player_id 1
+            log 1, by d1: teams create [1] 1@1(name=A)
+            log 1, by d1: players create [1] 1@1(name=P team_id=1)
+            log 1, by d1: shoes create [1] 1@1(size=40 player_id=1)
+            log 2, by d1: teams create [2] 2@2(name=B)
+            teams -1 of d1 is 1
+            teams -2 of d1 is 2
+            players -1 of d1 is 1
+            shoes -1 of d1 is 1
+            device d1
+            """)
     }
 
     @Test("deleting parent and child together lists each once", arguments: StorageKind.all)
@@ -163,7 +275,7 @@ struct CascadeTests {
     }
 
     @Test("what a delete does to others takes the right to do it", arguments: StorageKind.all)
-    func rights(kind: StorageKind) async throws {
+    func rightsOfCascade(kind: StorageKind) async throws {
         let server = try await Self.server(kind)
         func allow(players: Operations, shoes: Operations = .all) {
             server.rules = Rules(
@@ -174,7 +286,24 @@ struct CascadeTests {
         #expect(refused.fate == "permission")
         #expect(refused.message?.contains("“players”, which you may not delete") == true)
         #expect(refused.content.hasPrefix("teams update [1]"))
-        #expect(try server.rows("SELECT count(*) FROM players") == "1")
+        expectText(
+            try server.text(),
+            """
+            teams 1 @1 by d1: name A
+            teams 2 @2 by d1: name B
+            players 1 @1 by d1: name P, team_id 1
+            shoes 1 @1 by d1: size 40, player_id 1
+            log 1, by d1: teams create [1] 1@1(name=A)
+            log 1, by d1: players create [1] 1@1(name=P team_id=1)
+            log 1, by d1: shoes create [1] 1@1(size=40 player_id=1)
+            log 2, by d1: teams create [2] 2@2(name=B)
+            teams -1 of d1 is 1
+            teams -2 of d1 is 2
+            players -1 of d1 is 1
+            shoes -1 of d1 is 1
+            device d1
+            device d2
+            """)
         // This includes records that are reached over others.
         allow(players: .all, shoes: [.create, .update])
         #expect(try server.send(SetText().delete("teams", "1"), from: "d2").fate == "permission")

@@ -39,14 +39,14 @@ struct CheckTests {
         var request = SyncRequest(maxRevision: revision ?? server.node.head.revision)
         request.check = CheckRequest(revision: request.maxRevision, types: types)
         let admitted = AdmittedRequest(
-            principal: TestDataSet.user, request: request, source: [])
+            principal: .ada, request: request, source: [])
         guard case .needsLog = server.node.feed.answer(to: admitted) else {
             Issue.record("rows were compared without a reader")
-            throw TestDataSet.Missing()
+            throw UnexpectedAnswer()
         }
         let reader = server.reader()
         guard case .answer(let prepared) = reader.answer(to: admitted) else {
-            throw TestDataSet.Missing()
+            throw UnexpectedAnswer()
         }
         return try #require(try SyncCoder.decodeAnswer(prepared.body).check)
     }
@@ -106,7 +106,7 @@ struct CheckTests {
         let server = try await server(kind, teams: 40)
         let range = CheckedRange(from: .integer(11), below: .integer(14), hash: RangeHash())
         guard case .rows(let found) = try ask(server, [teams([range])]).types[0].ranges[0] else {
-            throw TestDataSet.Missing()
+            throw UnexpectedAnswer()
         }
         #expect(found.rows.map(\.id) == [.integer(11), .integer(12), .integer(13)])
         #expect(found.rows.map(\.revision) == [2, 2, 2])
@@ -116,14 +116,14 @@ struct CheckTests {
     }
 
     @Test("a device that has nothing of a long range gets it in parts", arguments: StorageKind.all)
-    func parts(kind: StorageKind) async throws {
+    func partsOfCheck(kind: StorageKind) async throws {
         let server = try await server(kind, teams: Limits.checkRows + 100)
         var from: RecordID?
         var ids: [RecordID] = []
         repeat {
             let range = CheckedRange(from: from, hash: RangeHash())
             guard case .rows(let found) = try ask(server, [teams([range])]).types[0].ranges[0]
-            else { throw TestDataSet.Missing() }
+            else { throw UnexpectedAnswer() }
             ids += found.rows.map(\.id)
             from = found.next
         } while from != nil
@@ -153,7 +153,7 @@ struct CheckTests {
     }
 
     @Test("too much that changed since is not compared", arguments: StorageKind.all)
-    func behind(kind: StorageKind) async throws {
+    func behindTooMuchToCompare(kind: StorageKind) async throws {
         let server = try await server(kind, teams: Limits.checkLeftOut + 20)
         let range = CheckedRange(hash: RangeHash())
         #expect(try ask(server, [teams([range])], at: 1).isBehind)
@@ -163,7 +163,7 @@ struct CheckTests {
     @Test(
         "types and attributes that are unknown, or of another kind, are named",
         arguments: StorageKind.all)
-    func unknown(kind: StorageKind) async throws {
+    func unknownTypesInCheck(kind: StorageKind) async throws {
         let server = try await server(kind, teams: 3)
         var teams = teams([CheckedRange(hash: RangeHash())])
         teams.attributes += [
@@ -187,7 +187,7 @@ struct CheckTests {
     @Test(
         "text keys are ordered by their bytes, whatever collation the column has",
         arguments: StorageKind.all)
-    func texts(kind: StorageKind) async throws {
+    func textsOrderedByBytes(kind: StorageKind) async throws {
         let server = try await server(kind, teams: 0)
         let ids = ["A", "a1", "B", "b1", "é"]
         for id in ids {
@@ -206,14 +206,14 @@ struct CheckTests {
                     ranges: [range])
             ])
         guard case .rows(let found) = answer.types[0].ranges[0] else {
-            throw TestDataSet.Missing()
+            throw UnexpectedAnswer()
         }
         #expect(found.rows.map(\.id) == [.text("B"), .text("a1")])
     }
 
     @Test(
         "a check about a newer revision than the request's is refused", arguments: StorageKind.all)
-    func ahead(kind: StorageKind) async throws {
+    func aheadOfRequest(kind: StorageKind) async throws {
         let server = try await server(kind, teams: 3)
         let problem = try server.problem(
             #"{"maxRevision":1,"check":{"revision":2,"types":[]},"changeSets":[]}"#)
@@ -221,13 +221,13 @@ struct CheckTests {
     }
 
     @Test("a row that cannot be sent is left out", arguments: StorageKind.all)
-    func unsendable(kind: StorageKind) async throws {
+    func unsendableRowInCheck(kind: StorageKind) async throws {
         let server = try await server(kind, teams: 3)
         try server.execute(
             "UPDATE teams SET share = \(kind.isPostgres ? "'Infinity'" : "9e999") WHERE id = 2")
         let answer = try ask(server, [teams([CheckedRange(hash: RangeHash())])])
         guard case .rows(let found) = answer.types[0].ranges[0] else {
-            throw TestDataSet.Missing()
+            throw UnexpectedAnswer()
         }
         #expect(found.rows.map(\.id) == [.integer(1), .integer(3)])
         #expect(found.without == [.integer(2)])

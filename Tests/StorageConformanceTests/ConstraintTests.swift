@@ -2,6 +2,7 @@ import MartletModel
 import MartletProtocol
 import SetTexts
 import Testing
+import TextComparison
 
 @testable import MartletServerCore
 
@@ -25,13 +26,23 @@ struct ConstraintTests {
     @Test(
         "two records may swap their unique values in one set, required ones too",
         arguments: StorageKind.all)
-    func swap(kind: StorageKind) async throws {
+    func swapInOneSet(kind: StorageKind) async throws {
         let server = try await Self.server(kind)
         let set = try server.send(
             SetText().update("seats", "1", #""revision":1,"name":"B","number":2"#)
                 .update("seats", "2", #""revision":1,"name":"A","number":1"#))
         #expect(set.content == "seats update [1, 2] 1@2(name=B number=2) 2@2(name=A number=1)")
-        #expect(try server.rows("SELECT * FROM seats ORDER BY id") == "1|B|2\n2|A|1")
+        expectText(
+            try server.text(),
+            """
+            seats 1 @2 by d1: name B, number 2
+            seats 2 @2 by d1: name A, number 1
+            log 1, by d1: seats create [1, 2] 1@1(name=A number=1) 2@1(name=B number=2)
+            log 2, by d1: seats update [1, 2] 1@2(name=B number=2) 2@2(name=A number=1)
+            seats -1 of d1 is 1
+            seats -2 of d1 is 2
+            device d1
+            """)
     }
 
     @Test(
@@ -47,10 +58,30 @@ struct ConstraintTests {
             SetText().update("seats", "1", #""revision":1,"name":"B""#)
                 .update("seats", "2", #""revision":1,"name":"A""#))
         #expect(set.fate == "accepted 2")
-        #expect(try server.rows("SELECT * FROM seats ORDER BY id") == "1|B\n2|A")
+        expectText(
+            try server.text(),
+            """
+            seats 1 @2 by d1: name B
+            seats 2 @2 by d1: name A
+            log 1, by d1: seats create [1, 2] 1@1(name=A) 2@1(name=B)
+            log 2, by d1: seats update [1, 2] 1@2(name=B) 2@2(name=A)
+            seats -1 of d1 is 1
+            seats -2 of d1 is 2
+            device d1
+            """)
         let taken = try server.send(SetText().create("seats", "-3", #""name":"A""#))
         #expect(taken.fate == "constraint")
-        #expect(try server.rows("SELECT * FROM seats ORDER BY id") == "1|B\n2|A")
+        expectText(
+            try server.text(),
+            """
+            seats 1 @2 by d1: name B
+            seats 2 @2 by d1: name A
+            log 1, by d1: seats create [1, 2] 1@1(name=A) 2@1(name=B)
+            log 2, by d1: seats update [1, 2] 1@2(name=B) 2@2(name=A)
+            seats -1 of d1 is 1
+            seats -2 of d1 is 2
+            device d1
+            """)
     }
 
     @Test(
@@ -75,9 +106,17 @@ struct ConstraintTests {
             SetText().update("seats", "1", #""revision":1,"number":2"#)
                 .update("seats", "2", #""revision":1,"number":1"#))
         #expect(set.fate.hasPrefix("accepted"))
-        #expect(
-            try server.rows("SELECT id, name, number, note FROM seats ORDER BY id")
-                == "1|A|2|n\n2|A|1|m")
+        expectText(
+            try server.text(),
+            """
+            seats 1 @2 by d1: name A, number 2, note n, folded a2
+            seats 2 @2 by d1: name A, number 1, note m, folded a1
+            log 1, by d1: seats create [1, 2] 1@1(name=A number=1 note=n folded=a1) 2@1(name=A number=2 note=m folded=a2)
+            log 2, by d1: seats update [1, 2] 1@2(number=2 folded=a2) 2@2(number=1 folded=a1)
+            seats -1 of d1 is 1
+            seats -2 of d1 is 2
+            device d1
+            """)
     }
 
     @Test(
@@ -102,13 +141,25 @@ struct ConstraintTests {
     @Test(
         "a record may be deleted and another created with its unique value in one set",
         arguments: StorageKind.all)
-    func replace(kind: StorageKind) async throws {
+    func replaceInOneSet(kind: StorageKind) async throws {
         let server = try await Self.server(kind)
         let set = try server.send(
             SetText().create("seats", "-3", #""name":"A","number":1"#)
                 .delete("seats", "1", #""revision":1"#))
         #expect(set.content == "seats create [3] delete [1] 3@2(name=A number=1)")
-        #expect(try server.rows("SELECT * FROM seats ORDER BY id") == "2|B|2\n3|A|1")
+        expectText(
+            try server.text(),
+            """
+            seats 2 @1 by d1: name B, number 2
+            seats 3 @2 by d1: name A, number 1
+            seats 1 @2 by d1, deleted
+            log 1, by d1: seats create [1, 2] 1@1(name=A number=1) 2@1(name=B number=2)
+            log 2, by d1: seats create [3] delete [1] 3@2(name=A number=1)
+            seats -1 of d1 is 1
+            seats -2 of d1 is 2
+            seats -3 of d1 is 3
+            device d1
+            """)
     }
 
     @Test("unique lists of required references can be swapped", arguments: StorageKind.all)
@@ -120,20 +171,44 @@ struct ConstraintTests {
             SetText().update("links", "1", #""revision":2,"a":2,"b":1"#)
                 .update("links", "2", #""revision":2,"a":1,"b":2"#))
         #expect(set.fate == "accepted 3")
-        #expect(try server.rows("SELECT * FROM links ORDER BY id") == "1|2|1\n2|1|2")
+        expectText(
+            try server.text(),
+            """
+            seats 1 @1 by d1: name A, number 1
+            seats 2 @1 by d1: name B, number 2
+            links 1 @3 by d1: a 2, b 1
+            links 2 @3 by d1: a 1, b 2
+            log 1, by d1: seats create [1, 2] 1@1(name=A number=1) 2@1(name=B number=2)
+            log 2, by d1: links create [1, 2] 1@2(a=1 b=2) 2@2(a=2 b=1)
+            log 3, by d1: links update [1, 2] 1@3(a=2 b=1) 2@3(a=1 b=2)
+            seats -1 of d1 is 1
+            seats -2 of d1 is 2
+            links -1 of d1 is 1
+            links -2 of d1 is 2
+            device d1
+            """)
     }
 
     @Test(
         "a value another record holds is refused, and nothing of the set remains",
         arguments: StorageKind.all)
-    func taken(kind: StorageKind) async throws {
+    func takenByAnotherRecord(kind: StorageKind) async throws {
         let server = try await Self.server(kind)
         let set = try server.send(
             SetText().create("seats", "-3", #""name":"C","number":3"#)
                 .update("seats", "1", #""revision":1,"name":"B""#))
         #expect(set.fate == "constraint")
         #expect(set.message?.contains("seats") == true)
-        #expect(try server.rows("SELECT * FROM seats ORDER BY id") == "1|A|1\n2|B|2")
+        expectText(
+            try server.text(),
+            """
+            seats 1 @1 by d1: name A, number 1
+            seats 2 @1 by d1: name B, number 2
+            log 1, by d1: seats create [1, 2] 1@1(name=A number=1) 2@1(name=B number=2)
+            seats -1 of d1 is 1
+            seats -2 of d1 is 2
+            device d1
+            """)
         // The id was seen by nobody, so the next record gets it.
         let next = try server.send(SetText().create("seats", "-4", #""name":"D","number":4"#))
         #expect(next["seats"]?.create == [.integer(3)])
@@ -155,7 +230,26 @@ struct ConstraintTests {
         #expect(answers[0].changeSets.map(\.fate) == ["accepted 2", "accepted 3"])
         #expect(answers[1].changeSets.map(\.fate) == ["accepted 2", "accepted 3", "constraint"])
         #expect(answers[2].changeSets.map(\.conflict) == [nil, false])
-        #expect(try server.rows("SELECT id, name FROM seats ORDER BY id") == "1|A\n2|B\n3|C\n4|D")
+        expectText(
+            try server.text(),
+            """
+            seats 1 @1 by d1: name A, number 1
+            seats 2 @1 by d1: name B, number 2
+            seats 3 @2 by x: name C, number 3
+            seats 4 @3 by z: name D, number 4
+            log 1, by d1: seats create [1, 2] 1@1(name=A number=1) 2@1(name=B number=2)
+            log 2, a by x: seats create [3] 3@2(name=C number=3)
+            log 3, c by z: seats create [4] 4@3(name=D number=4)
+            seats -1 of d1 is 1
+            seats -2 of d1 is 2
+            seats -3 of x is 3
+            seats -3 of z is 4
+            refused, b by y: constraint
+            device d1
+            device x
+            device y
+            device z
+            """)
     }
 
     @Test(
@@ -252,9 +346,21 @@ struct TriggerTests {
                 players create [1] 1@2(name=P team_id=1); teams update [1] \
                 1@2(name=A size=1 stamp=null); journal create [1] 1@2(what=joined P)
                 """)
-        #expect(
-            try server.rows("SELECT type, revision, author FROM martlet_records ORDER BY type")
-                == "1|2|2\n2|2|2\n3|2|2")
+        expectText(
+            try server.text(),
+            """
+            teams 1 @2 by d2, by others @1: name A, size 1
+            players 1 @2 by d2: name P, team_id 1
+            journal 1 @2 by d2: what joined P
+            log 1, by d1: teams create [1] 1@1(name=A size=0)
+            log 2, by d2: players create [1] 1@2(name=P team_id=1)
+            log 2, by d2: teams update [1] 1@2(name=A size=1 stamp=null)
+            log 2, by d2: journal create [1] 1@2(what=joined P)
+            teams -1 of d1 is 1
+            players -1 of d2 is 1
+            device d1
+            device d2
+            """)
         let renamed = try server.send(
             SetText().update("teams", "1", #""revision":2,"name":"B""#), from: "d2")
         #expect(renamed.content == "teams update [1] 1@3(name=B size=1 stamp=changed)")
@@ -286,8 +392,21 @@ struct TriggerTests {
             ])
         #expect(
             answer.changeSets.map(\.fate) == ["accepted 1", "accepted 2", "constraint"])
-        #expect(try server.rows("SELECT name FROM players") == "Q")
-        #expect(try server.rows("SELECT size FROM teams") == "1")
+        expectText(
+            try server.text(),
+            """
+            teams 1 @2 by d1: name A, size 1
+            players 1 @2 by d1: name Q, team_id 1
+            journal 1 @2 by d1: what joined Q
+            log 1, a/1 by d1: teams create [1] 1@1(name=A size=0)
+            log 2, c/3 by d1: players create [1] 1@2(name=Q team_id=1)
+            log 2, c/3 by d1: teams update [1] 1@2(name=A size=1 stamp=null)
+            log 2, c/3 by d1: journal create [1] 1@2(what=joined Q)
+            teams -1 of d1 is 1
+            players -2 of d1 is 1
+            refused, b/2 by d1: constraint
+            device d1
+            """)
     }
 
     @Test(

@@ -2,6 +2,7 @@ import MartletModel
 import MartletProtocol
 import SetTexts
 import Testing
+import TextComparison
 
 @testable import MartletServerCore
 
@@ -58,7 +59,7 @@ struct DifferenceTests {
     }
 
     @Test("are empty, but there, for who asks for rows and misses none", arguments: StorageKind.all)
-    func rows(kind: StorageKind) async throws {
+    func rowsAskedForByCurrentDevice(kind: StorageKind) async throws {
         let server = try await Self.server(kind)
         let answer = try server.answer(Self.pull(6, "d2", #""rows":true,"#))
         #expect(answer.changeSets.map(\.isDifference) == [true])
@@ -98,7 +99,7 @@ struct DifferenceTests {
     @Test(
         "are cut at revisions; what became of sets is told beside the last part",
         arguments: StorageKind.all)
-    func parts(kind: StorageKind) async throws {
+    func partsOfDifferenceAreCut(kind: StorageKind) async throws {
         let server = try await Self.server(kind)
         server.compact(keeping: 1)
         try server.restart(answerBytes: 60)
@@ -140,10 +141,23 @@ struct DifferenceTests {
         #expect(kept.changeSets.map(\.fate) == ["accepted 6", "accepted 1"])
         #expect(kept.changeSets[1]["teams"]?.entries[0].oldID == .integer(-1))
         try server.acknowledge(2, "d1")
-        #expect(
-            try server.rows("SELECT length(body), temporaries FROM martlet_log ORDER BY revision")
-                .split(separator: "\n").map { $0.hasPrefix("0|-") }
-                == [true, true, false, false, false, false])
+        expectText(
+            try server.text(),
+            """
+            teams 1 @6 by d1: name C, size 3
+            notes n7 @4 by d1: body x
+            teams 2 @5 by d1, deleted
+            log 1, a1/1 by d1: emptied
+            log 2, a2/2 by d1: emptied
+            log 3, a3/3 by d1: teams update [1] 1@3(size=3)
+            log 4, a4/4 by d1: notes create [n7] n7@4(body=x)
+            log 5, a5/5 by d1: teams delete [2]
+            log 6, a6/6 by d1: teams update [1] 1@6(name=C)
+            teams -1 of d1 is 1
+            teams -2 of d1 is 2
+            refused, ack-d1-2/9002 by d1: stale
+            device d1, has the answers up to 2
+            """)
         for since in [0, 6] {
             let bare = try server.answer(Self.pull(since, "d1", sets: [again]))
             let set = try #require(bare.changeSets.last)
@@ -160,7 +174,7 @@ struct DifferenceTests {
     }
 
     @Test("compressed and plain say the same, and outlast a restart", arguments: StorageKind.all)
-    func restart(kind: StorageKind) async throws {
+    func restartBehindCompaction(kind: StorageKind) async throws {
         let server = try await AnswerTests.server(kind)
         let plain = try server.raw(Self.pull(0, "d3", #""rows":true,"#))
         server.compact(keeping: 100)
@@ -195,7 +209,7 @@ struct DifferenceTests {
             case .answer(let answer) = reader.answer(
                 to: try server.admitted(#"{"maxRevision":1,"changeSets":[]}"#)),
             case .batch(let batch) = reader.deltas(
-                DeltaRequest(principal: TestDataSet.user, since: 1))
+                DeltaRequest(principal: .ada, since: 1))
         else {
             Issue.record("no answer")
             return
@@ -214,7 +228,7 @@ struct DifferenceTests {
         try server.acknowledge(6, "d1")
         server.compact(keeping: 2)
         let reader = server.reader()
-        var question = DeltaRequest(principal: TestDataSet.user, since: 1)
+        var question = DeltaRequest(principal: .ada, since: 1)
         question.takesEntriesOnly = true
         guard case .batch(let batch) = reader.deltas(question) else {
             Issue.record("no batch")
@@ -250,7 +264,7 @@ struct DifferenceTests {
                     .create("teams", "-\(number)", #""name":"\#(name)""#))
         }
         let reader = server.reader()
-        var whole = DeltaRequest(principal: TestDataSet.user, since: 0)
+        var whole = DeltaRequest(principal: .ada, since: 0)
         whole.mostEntryBytes = 1_000
         var question = whole
         question.takesEntriesOnly = true

@@ -80,7 +80,7 @@ struct LeftOutTests {
     }
 
     @Test("what another program deletes is deleted for all", arguments: StorageKind.all)
-    func deleted(kind: StorageKind) async throws {
+    func deletedByProgram(kind: StorageKind) async throws {
         let server = try await server(kind)
         try write("UPDATE teams SET share = INFINITY WHERE id = 1", to: server)
         try write("DELETE FROM teams WHERE id = 1", to: server)

@@ -145,7 +145,7 @@ struct LimitTests {
     @Test(
         "a record that another program makes too large is left out, and all others come",
         arguments: StorageKind.all)
-    func outside(kind: StorageKind) async throws {
+    func outsideRecordTooLarge(kind: StorageKind) async throws {
         let server = try await TestDataSet(kind, Self.schema)
         server.isCompared = false
         for number in 1...2 {
@@ -206,7 +206,7 @@ struct LimitTests {
         #expect(try server.send(creating(2)).fate == "accepted 1")
         #expect(try server.send(creating(300), from: "d2").fate == "accepted 2")
         let reader = server.reader()
-        var question = DeltaRequest(principal: TestDataSet.user, since: 0, byteLimit: .max)
+        var question = DeltaRequest(principal: .ada, since: 0, byteLimit: .max)
         question.wantsRows = true
         guard case .batch(let first) = reader.deltas(question) else {
             Issue.record("no batch")

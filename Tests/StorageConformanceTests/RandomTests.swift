@@ -11,8 +11,7 @@ struct RandomTests {
         let server = try await TestDataSet(kind, RandomSets.schema)
         var sets = RandomSets(seed: seed)
         for _ in 0..<30 {
-            let revisions = RandomSets.revisions(
-                try server.rows("SELECT type, id, revision FROM martlet_records"))
+            let revisions = try RandomSets.revisions(on: server)
             _ = try server.process(
                 sets.requests(at: server.node.head.revision, revisions: revisions))
         }

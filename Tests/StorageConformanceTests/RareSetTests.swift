@@ -2,6 +2,7 @@ import MartletModel
 internal import MartletProtocol
 import SetTexts
 import Testing
+import TextComparison
 
 @testable import MartletServerCore
 
@@ -29,7 +30,17 @@ struct RareSetTests {
             set.content == """
                 seats update [1, 2] 1@2(label=B weight=2.5 price=2) 2@2(label=A weight=0.5 price=1)
                 """)
-        #expect(try server.rows("SELECT id, label FROM seats ORDER BY id") == "1|B\n2|A")
+        expectText(
+            try server.text(),
+            """
+            seats 1 @2 by d1: label B, weight 2.5, price 2
+            seats 2 @2 by d1: label A, weight 0.5, price 1
+            log 1, by d1: seats create [1, 2] 1@1(label=A weight=0.5 price=1) 2@1(label=B weight=2.5 price=2)
+            log 2, by d1: seats update [1, 2] 1@2(label=B weight=2.5 price=2) 2@2(label=A weight=0.5 price=1)
+            seats -1 of d1 is 1
+            seats -2 of d1 is 2
+            device d1
+            """)
     }
 
     @Test(
@@ -77,8 +88,31 @@ struct RareSetTests {
         #expect(set.fate == "accepted 4")
         #expect(
             set["players"]?.delete.sorted() == [.integer(1), .integer(2), .integer(3)])
-        #expect(try server.rows("SELECT count(*) FROM players") == "0")
-        #expect(try server.rows("SELECT id FROM teams") == "2")
+        expectText(
+            try server.text(),
+            """
+            teams 2 @2 by d1: name B
+            players 1 @4 by d1, deleted
+            players 2 @4 by d1, deleted
+            players 3 @4 by d1, deleted
+            shoes 1 @4 by d1, deleted
+            teams 1 @4 by d1, deleted
+            log 1, by d1: teams create [1] 1@1(name=A)
+            log 1, by d1: players create [1] 1@1(name=P team_id=1)
+            log 1, by d1: shoes create [1] 1@1(size=40 player_id=1)
+            log 2, by d1: teams create [2] 2@2(name=B)
+            log 3, by d1: players create [2, 3] 2@3(name=Q team_id=2) 3@3(name=R team_id=2)
+            log 4, by d1: players delete [2, 3, 1]
+            log 4, by d1: teams delete [1]
+            log 4, by d1: shoes delete [1]
+            teams -1 of d1 is 1
+            teams -2 of d1 is 2
+            players -1 of d1 is 1
+            players -5 of d1 is 2
+            players -6 of d1 is 3
+            shoes -1 of d1 is 1
+            device d1
+            """)
     }
 
     private static let circle = """
@@ -120,12 +154,29 @@ struct RareSetTests {
                 .delete("players", "1", #""revision":2"#))
         #expect(gone.fate == "accepted 3")
         #expect(gone["guests"]?.delete == [.integer(1)])
-        #expect(try server.rows("SELECT count(*) FROM players") == "0")
-        #expect(try server.rows("SELECT count(*) FROM guests") == "0")
+        expectText(
+            try server.text(),
+            """
+            guests 1 @3 by d1, deleted
+            players 1 @3 by d1, deleted
+            teams 1 @3 by d1, deleted
+            log 1, by d1: teams create [1] 1@1(captain=1)
+            log 1, by d1: players create [1] 1@1(team=1 shirt=7)
+            log 1, by d1: guests create [1] 1@1(team=1)
+            log 2, by d1: players update [1] 1@2(team=null)
+            log 2, by d1: teams update [1] 1@2(captain=null)
+            log 3, by d1: teams delete [1]
+            log 3, by d1: players delete [1]
+            log 3, by d1: guests delete [1]
+            teams -1 of d1 is 1
+            players -1 of d1 is 1
+            guests -1 of d1 is 1
+            device d1
+            """)
     }
 
     @Test("deletions go on through text keys", arguments: StorageKind.all)
-    func textKeys(kind: StorageKind) async throws {
+    func textKeysInDeletions(kind: StorageKind) async throws {
         let server = try await TestDataSet(
             kind,
             """
@@ -138,7 +189,21 @@ struct RareSetTests {
                 .create("members", "-1", #""club":"c""#).create("members", "-2", #""club":"d""#))
         let set = try server.send(SetText().delete("clubs", "c", #""revision":1"#))
         #expect(set.content == "clubs delete [c]; members delete [1]")
-        #expect(try server.rows("SELECT id FROM members") == "2")
+        expectText(
+            try server.text(),
+            """
+            clubs d @1 by d1
+            members 2 @1 by d1: club d
+            clubs c @2 by d1, deleted
+            members 1 @2 by d1, deleted
+            log 1, by d1: clubs create [c, d] c@1(name=C) d@1()
+            log 1, by d1: members create [1, 2] 1@1(club=c) 2@1(club=d)
+            log 2, by d1: clubs delete [c]
+            log 2, by d1: members delete [1]
+            members -1 of d1 is 1
+            members -2 of d1 is 2
+            device d1
+            """)
     }
 
     @Test("a set that cannot be read stands in no deletion's way", arguments: StorageKind.all)
@@ -150,7 +215,28 @@ struct RareSetTests {
                 SetText("b", sequence: 8).delete("teams", "1"),
             ], from: "d2")
         #expect(answer.changeSets.map(\.fate) == ["accepted 3", "unknownType"])
-        #expect(try server.rows("SELECT count(*) FROM shoes") == "0")
+        expectText(
+            try server.text(),
+            """
+            teams 2 @2 by d1: name B
+            players 1 @3 by d2, by others @1, deleted
+            shoes 1 @3 by d2, by others @1, deleted
+            teams 1 @3 by d2, by others @1, deleted
+            log 1, by d1: teams create [1] 1@1(name=A)
+            log 1, by d1: players create [1] 1@1(name=P team_id=1)
+            log 1, by d1: shoes create [1] 1@1(size=40 player_id=1)
+            log 2, by d1: teams create [2] 2@2(name=B)
+            log 3, b/8 by d2: teams delete [1]
+            log 3, b/8 by d2: players delete [1]
+            log 3, b/8 by d2: shoes delete [1]
+            teams -1 of d1 is 1
+            teams -2 of d1 is 2
+            players -1 of d1 is 1
+            shoes -1 of d1 is 1
+            refused, a/7 by d2: unknownType
+            device d1
+            device d2
+            """)
     }
 
     @Test(
@@ -180,7 +266,20 @@ struct RareSetTests {
                     “trophies.player”
                     """)
         }
-        #expect(try server.rows("SELECT count(*) FROM players") == "1")
+        expectText(
+            try server.text(),
+            """
+            teams 1 @1 by d1: name A
+            players 1 @1 by d1: team 1
+            trophies 1 @1 by d1: player 1
+            log 1, by d1: teams create [1] 1@1(name=A)
+            log 1, by d1: players create [1] 1@1(team=1)
+            log 1, by d1: trophies create [1] 1@1(player=1)
+            teams -1 of d1 is 1
+            players -1 of d1 is 1
+            trophies -1 of d1 is 1
+            device d1
+            """)
     }
 
     @Test(
@@ -203,8 +302,19 @@ struct RareSetTests {
             set.message == """
                 a record of “teams” cannot be deleted: records still refer to it in “players.team”
                 """)
-        #expect(try server.rows("SELECT count(*) FROM players") == "1")
-        #expect(try server.rows("SELECT count(*) FROM teams") == "2")
+        expectText(
+            try server.text(),
+            """
+            teams 1 @1 by d1: name A
+            teams 2 @1 by d1: name B
+            players 1 @1 by d1: team 1
+            log 1, by d1: teams create [1, 2] 1@1(name=A) 2@1(name=B)
+            log 1, by d1: players create [1] 1@1(team=1)
+            teams -1 of d1 is 1
+            teams -2 of d1 is 2
+            players -1 of d1 is 1
+            device d1
+            """)
     }
 
     @Test(

@@ -2,6 +2,7 @@ import MartletModel
 internal import MartletProtocol
 import SetTexts
 import Testing
+import TextComparison
 
 @testable import MartletServerCore
 
@@ -73,12 +74,22 @@ struct RareTriggerTests {
     }
 
     @Test("a value that no device can be sent refuses its set alone", arguments: StorageKind.all)
-    func unsendable(kind: StorageKind) async throws {
+    func unsendableValueOfTrigger(kind: StorageKind) async throws {
         let server = try await server(kind)
         let set = try server.send(SetText().create("teams", "-2", #""name":"vast""#))
         #expect(set.fate == "constraint")
         #expect(set.message?.contains("share") == true, "\(set.message ?? "")")
-        #expect(try server.rows("SELECT name FROM teams") == "A")
+        expectText(
+            try server.text(),
+            """
+            teams 1 @1 by d1: name A
+            players 1 @1 by d1: name P, team 1
+            log 1, by d1: teams create [1] 1@1(name=A)
+            log 1, by d1: players create [1] 1@1(name=P team=1)
+            teams -1 of d1 is 1
+            players -1 of d1 is 1
+            device d1
+            """)
         let next = try server.send(SetText().create("teams", "-3", #""name":"B""#))
         #expect(next.fate == "accepted 2")
     }
@@ -91,7 +102,17 @@ struct RareTriggerTests {
                 "teams", "-2", #""name":"nobody""#))
         #expect(set.fate == "constraint")
         #expect(set.message?.contains("a trigger of “teams” kept a new record out") == true)
-        #expect(try server.rows("SELECT name FROM players") == "P")
+        expectText(
+            try server.text(),
+            """
+            teams 1 @1 by d1: name A
+            players 1 @1 by d1: name P, team 1
+            log 1, by d1: teams create [1] 1@1(name=A)
+            log 1, by d1: players create [1] 1@1(name=P team=1)
+            teams -1 of d1 is 1
+            players -1 of d1 is 1
+            device d1
+            """)
     }
 
     @Test("a change that does not come about refuses its set", arguments: StorageKind.all)
@@ -102,7 +123,17 @@ struct RareTriggerTests {
                 .update("teams", "1", #""revision":1,"name":"other""#))
         #expect(set.fate == "constraint")
         #expect(set.message == "a trigger of “teams” kept the change out")
-        #expect(try server.rows("SELECT name FROM players") == "P")
+        expectText(
+            try server.text(),
+            """
+            teams 1 @1 by d1: name A
+            players 1 @1 by d1: name P, team 1
+            log 1, by d1: teams create [1] 1@1(name=A)
+            log 1, by d1: players create [1] 1@1(name=P team=1)
+            teams -1 of d1 is 1
+            players -1 of d1 is 1
+            device d1
+            """)
     }
 
     @Test(
@@ -112,9 +143,19 @@ struct RareTriggerTests {
         let server = try await server(kind, player: "ever")
         let set = try server.send(SetText().delete("teams", "1"))
         #expect(set.content == "teams delete [1]; players update [1] 1@2(name=ever team=null)")
-        #expect(try server.rows("SELECT id, name, team FROM players") == "1|ever|-")
-        let facts = "SELECT revision, deleted FROM martlet_records WHERE type = 2"
-        #expect(try server.rows(facts) == "2|0")
+        expectText(
+            try server.text(),
+            """
+            players 1 @2 by d1: name ever
+            teams 1 @2 by d1, deleted
+            log 1, by d1: teams create [1] 1@1(name=A)
+            log 1, by d1: players create [1] 1@1(name=ever team=1)
+            log 2, by d1: teams delete [1]
+            log 2, by d1: players update [1] 1@2(name=ever team=null)
+            teams -1 of d1 is 1
+            players -1 of d1 is 1
+            device d1
+            """)
     }
 
     private static let keeping = """
@@ -142,7 +183,7 @@ struct RareTriggerTests {
 
     @Test(
         "a record that a trigger keeps from deletion is told as it is", arguments: StorageKind.all)
-    func kept(kind: StorageKind) async throws {
+    func keptFromDeletion(kind: StorageKind) async throws {
         let server = try await TestDataSet(kind, Self.keeping, postgres: Self.postgresKeeping)
         server.isCompared = false
         try server.send(
@@ -154,10 +195,21 @@ struct RareTriggerTests {
         #expect(set.content == "teams update [1] 1@2(name=A gone=null)")
         let marked = try server.send(SetText().delete("teams", "2"))
         #expect(marked.content == "teams update [2] 2@3(name=marked gone=1)")
-        #expect(try server.rows("SELECT id, name FROM teams ORDER BY id") == "1|A\n2|marked")
-        #expect(try server.rows("SELECT id, team FROM players") == "1|1")
-        let facts = "SELECT revision, deleted FROM martlet_records WHERE type = 1 ORDER BY id"
-        #expect(try server.rows(facts) == "2|0\n3|0")
+        expectText(
+            try server.text(),
+            """
+            teams 1 @2 by d1: name A
+            teams 2 @3 by d1: name marked, gone 1
+            players 1 @1 by d1: name P, team 1
+            log 1, by d1: teams create [1, 2] 1@1(name=A) 2@1(name=marked)
+            log 1, by d1: players create [1] 1@1(name=P team=1)
+            log 2, by d1: teams update [1] 1@2(name=A gone=null)
+            log 3, by d1: teams update [2] 2@3(name=marked gone=1)
+            teams -1 of d1 is 1
+            teams -2 of d1 is 2
+            players -1 of d1 is 1
+            device d1
+            """)
         // Whoever saw it so may change it.
         let next = try server.send(SetText().update("teams", "1", #""revision":2,"name":"B""#))
         #expect(next.fate == "accepted 4")
@@ -174,7 +226,14 @@ struct RareTriggerTests {
             SetText().create("teams", "-2", #""name":"A""#).delete("teams", "1"))
         #expect(set.fate == "constraint")
         #expect(set.message == "a trigger of “teams” keeps a record that the set deletes")
-        #expect(try server.rows("SELECT id, name FROM teams") == "1|A")
+        expectText(
+            try server.text(),
+            """
+            teams 1 @1 by d1: name A
+            log 1, by d1: teams create [1] 1@1(name=A)
+            teams -1 of d1 is 1
+            device d1
+            """)
     }
 
     @Test(
@@ -186,7 +245,22 @@ struct RareTriggerTests {
             SetText().create("players", "-2", #""name":"older""#)
                 .create("players", "-3", #""name":"newer""#))
         #expect(set.content == "players create [3] delete [2] 3@2(name=newer)")
-        #expect(try server.rows("SELECT name FROM players ORDER BY id") == "P\nnewer")
+        expectText(
+            try server.text(),
+            """
+            teams 1 @1 by d1: name A
+            players 1 @1 by d1: name P, team 1
+            players 3 @2 by d1: name newer
+            players 2 @2 by d1, deleted
+            log 1, by d1: teams create [1] 1@1(name=A)
+            log 1, by d1: players create [1] 1@1(name=P team=1)
+            log 2, by d1: players create [3] delete [2] 3@2(name=newer)
+            teams -1 of d1 is 1
+            players -1 of d1 is 1
+            players -2 of d1 is 2
+            players -3 of d1 is 3
+            device d1
+            """)
     }
 
     @Test(
@@ -227,17 +301,43 @@ struct RareTriggerTests {
         #expect(set["teams"]?.entries[0].attributes["name"] == "again")
         #expect(set["players"]?.update == [.integer(1)])
         #expect(set["players"]?.entries[0].attributes["team"] == 1)
-        #expect(try server.rows("SELECT id, team FROM players") == "1|1")
+        expectText(
+            try server.text(),
+            """
+            teams 1 @2 by d1: name again
+            players 1 @2 by d1: name P, team 1
+            log 1, by d1: teams create [1] 1@1(name=A)
+            log 1, by d1: players create [1] 1@1(name=P team=1)
+            log 2, by d1: teams update [1] 1@2(name=again)
+            log 2, by d1: players update [1] 1@2(name=P team=1)
+            teams -1 of d1 is 1
+            players -1 of d1 is 1
+            device d1
+            """)
     }
 
     @Test("unique values are swapped under triggers, too", arguments: StorageKind.all)
-    func swap(kind: StorageKind) async throws {
+    func swapUnderTriggers(kind: StorageKind) async throws {
         let server = try await server(kind)
         try server.send(SetText().create("teams", "-2", #""name":"B""#))
         let set = try server.send(
             SetText().update("teams", "1", #""revision":1,"name":"B""#)
                 .update("teams", "2", #""revision":2,"name":"A""#))
         #expect(set.fate == "accepted 3")
-        #expect(try server.rows("SELECT id, name FROM teams ORDER BY id") == "1|B\n2|A")
+        expectText(
+            try server.text(),
+            """
+            teams 1 @3 by d1: name B
+            teams 2 @3 by d1: name A
+            players 1 @1 by d1: name P, team 1
+            log 1, by d1: teams create [1] 1@1(name=A)
+            log 1, by d1: players create [1] 1@1(name=P team=1)
+            log 2, by d1: teams create [2] 2@2(name=B)
+            log 3, by d1: teams update [1, 2] 1@3(name=B share=null) 2@3(name=A share=null)
+            teams -1 of d1 is 1
+            teams -2 of d1 is 2
+            players -1 of d1 is 1
+            device d1
+            """)
     }
 }

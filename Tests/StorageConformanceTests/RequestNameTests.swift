@@ -1,5 +1,6 @@
 import MartletModel
 import MartletProtocol
+import SetTexts
 import Testing
 
 @testable import MartletServerCore
@@ -13,7 +14,7 @@ struct RequestNameTests {
     @Test(
         "client, revision and name of the request are repeated, with entries and with rows",
         arguments: StorageKind.all, ["", #""rows":true,"#])
-    func repeated(kind: StorageKind, rows: String) async throws {
+    func repeatedRequestNames(kind: StorageKind, rows: String) async throws {
         let server = try await AnswerTests.server(kind)
         let named = try answer(
             server,
@@ -27,7 +28,7 @@ struct RequestNameTests {
     @Test(
         "is cut where the device says, and one set always comes", arguments: StorageKind.all,
         [1, 12_000, 100_000])
-    func cut(kind: StorageKind, bytes: Int) async throws {
+    func cutWhereAsked(kind: StorageKind, bytes: Int) async throws {
         let server = try await AnswerTests.server(kind)
         var reached: Revision = 0
         var answers = 0

@@ -2,6 +2,7 @@ import MartletModel
 import MartletProtocol
 import SetTexts
 import Testing
+import TextComparison
 
 @testable import MartletServerCore
 
@@ -62,13 +63,11 @@ struct RequestTests {
     @Test(
         "another data set, a future revision, another history, another's client id are refused",
         arguments: StorageKind.all, [true, false])
-    func refused(kind: StorageKind, isPull: Bool) async throws {
+    func refusedRequests(kind: StorageKind, isPull: Bool) async throws {
         let server = try await server(kind, 3)
-        let hashes = try server.rows("SELECT lower(hex(hash)) FROM martlet_log").split(
-            separator: "\n")
+        let hashes = try (1...3).map { try #require(try server.lineage(at: $0)) }
         let set = isPull ? "" : SetText().create("teams", "-99").description
-        func problem(_ members: String, as principal: Principal = TestDataSet.user) throws -> String
-        {
+        func problem(_ members: String, as principal: Principal = .ada) throws -> String {
             let json = #"{"clientId":"d1",\#(members),"changeSets":[\#(set)]}"#
             let problem = try server.problem(json, as: principal)
             if isPull {
@@ -172,7 +171,7 @@ struct RequestTests {
     @Test(
         "names with NUL, which not every storage keeps, are refused before anything is done",
         arguments: StorageKind.all)
-    func names(kind: StorageKind) async throws {
+    func namesWithNUL(kind: StorageKind) async throws {
         let server = try await server(kind, 1)
         let set = SetText().create("teams", "-9").description
         func problem(_ client: String, _ members: String) throws -> String {
@@ -191,8 +190,14 @@ struct RequestTests {
         #expect(
             try server.problem(#"{"clientId":"d\u0000","maxRevision":1,"changeSets":[]}"#)?.kind
                 == "invalidRequest")
-        #expect(try server.rows("SELECT count(*) FROM teams") == "1")
-        #expect(try server.rows("SELECT client_id FROM martlet_devices") == "d1")
+        expectText(
+            try server.text(),
+            """
+            teams 1 @1 by d1: name 0
+            log 1, by d1: teams create [1] 1@1(name=0)
+            teams -1 of d1 is 1
+            device d1
+            """)
         // What NUL used to become is a name like any other.
         let names = ["a\u{fffd}b", "ab"]
         for (index, name) in names.enumerated() {
@@ -222,7 +227,17 @@ struct RequestTests {
         }
         let other = try server.answer(#"{"clientId":"d9","maxRevision":0,"changeSets":[]}"#)
         #expect(other.changeSets.map(\.conflict) == [nil, nil])
-        #expect(try server.rows("SELECT client_id FROM martlet_devices") == "d1")
+        expectText(
+            try server.text(),
+            """
+            teams 1 @1 by d1: name 0
+            teams 2 @2 by d1: name 1
+            log 1, by d1: teams create [1] 1@1(name=0)
+            log 2, by d1: teams create [2] 2@2(name=1)
+            teams -1 of d1 is 1
+            teams -2 of d1 is 2
+            device d1
+            """)
         guard case .answer = server.node.feed.answer(to: new) else {
             Issue.record("the feed did not learn that nobody knows the device")
             return
@@ -235,7 +250,17 @@ struct RequestTests {
         _ = try server.answer(
             #"{"clientId":"d1","maxRevision":1,"acknowledged":7,"changeSets":[\#(SetText().create("teams", "-5"))]}"#
         )
-        #expect(try server.rows("SELECT acknowledged FROM martlet_devices") == "7")
+        expectText(
+            try server.text(),
+            """
+            teams 1 @1 by d1: name 0
+            teams 2 @2 by d1
+            log 1, by d1: teams create [1] 1@1(name=0)
+            log 2, by d1: teams create [2] 2@2()
+            teams -1 of d1 is 1
+            teams -5 of d1 is 2
+            device d1, has the answers up to 7
+            """)
     }
 
     @Test("revisions have no gaps and the log chains its hashes", arguments: StorageKind.all)

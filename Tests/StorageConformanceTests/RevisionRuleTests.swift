@@ -2,6 +2,7 @@ import MartletModel
 internal import MartletProtocol
 import SetTexts
 import Testing
+import TextComparison
 
 @testable import MartletServerCore
 
@@ -27,14 +28,22 @@ struct RevisionRuleTests {
             SetText().update("teams", "1", #""revision":1,"name":"Blues""#), from: "d2")
         #expect(set.fate == "accepted 2")
         #expect(set.content == "teams update [1] 1@2(name=Blues)")
-        #expect(try server.rows("SELECT * FROM teams") == "1|Blues|-")
-        #expect(try server.rows("SELECT * FROM martlet_records") == "1|1|2|2|1|0")
+        expectText(
+            try server.text(),
+            """
+            teams 1 @2 by d2, by others @1: name Blues
+            log 1, by d1: teams create [1] 1@1(name=Reds)
+            log 2, by d2: teams update [1] 1@2(name=Blues)
+            teams -1 of d1 is 1
+            device d1
+            device d2
+            """)
     }
 
     @Test(
         "an update based on an older revision than someone else's change is refused whole",
         arguments: StorageKind.all)
-    func stale(kind: StorageKind) async throws {
+    func staleUpdate(kind: StorageKind) async throws {
         let server = try await Self.server(kind)
         try server.send(SetText().update("teams", "1", #""revision":1,"name":"Blues""#), from: "d2")
         let set = try server.send(
@@ -43,8 +52,16 @@ struct RevisionRuleTests {
         #expect(set.fate == "stale")
         #expect(set.conflict == true)
         #expect(set.content == "teams update [1] delete [-2] 1@2(name=Blues)")
-        #expect(try server.rows("SELECT * FROM teams") == "1|Blues|-")
-        #expect(try server.rows("SELECT count(*) FROM martlet_ids") == "1")
+        expectText(
+            try server.text(),
+            """
+            teams 1 @2 by d2, by others @1: name Blues
+            log 1, by d1: teams create [1] 1@1(name=Reds)
+            log 2, by d2: teams update [1] 1@2(name=Blues)
+            teams -1 of d1 is 1
+            device d1
+            device d2
+            """)
     }
 
     @Test(
@@ -59,7 +76,17 @@ struct RevisionRuleTests {
                 SetText().update("teams", "1", #""revision":0,"name":"C""#),
             ], from: "d1")
         #expect(answer.changeSets.map(\.fate) == ["accepted 2", "accepted 3", "accepted 4"])
-        #expect(try server.rows("SELECT name FROM teams") == "C")
+        expectText(
+            try server.text(),
+            """
+            teams 1 @4 by d1: name C
+            log 1, by d1: teams create [1] 1@1(name=Reds)
+            log 2, by d1: teams update [1] 1@2(name=A)
+            log 3, by d1: teams update [1] 1@3(name=B)
+            log 4, by d1: teams update [1] 1@4(name=C)
+            teams -1 of d1 is 1
+            device d1
+            """)
     }
 
     @Test(
@@ -79,7 +106,19 @@ struct RevisionRuleTests {
         let queued = try server.send(
             SetText().update("teams", "1", #""revision":3,"name":"E""#), from: "d1")
         #expect(queued.fate == "accepted 5")
-        #expect(try server.rows("SELECT revision, author, others FROM martlet_records") == "5|1|3")
+        expectText(
+            try server.text(),
+            """
+            teams 1 @5 by d1, by others @3: name E
+            log 1, by d1: teams create [1] 1@1(name=Reds)
+            log 2, by d1: teams update [1] 1@2(name=A)
+            log 3, by d2: teams update [1] 1@3(name=B)
+            log 4, by d1: teams update [1] 1@4(name=D)
+            log 5, by d1: teams update [1] 1@5(name=E)
+            teams -1 of d1 is 1
+            device d1
+            device d2
+            """)
     }
 
     @Test("without a client id there is no own work", arguments: StorageKind.all)
@@ -105,13 +144,24 @@ struct RevisionRuleTests {
         try server.send(SetText().create("teams", "-2"), from: "d2")
         let set = try server.send(SetText().update("teams", "1", attributes), from: "d2")
         #expect(set.fate == "invalid")
-        #expect(try server.rows("SELECT name FROM teams WHERE id = 1") == "Reds")
+        expectText(
+            try server.text(),
+            """
+            teams 1 @1 by d1: name Reds
+            teams 2 @2 by d2
+            log 1, by d1: teams create [1] 1@1(name=Reds)
+            log 2, by d2: teams create [2] 2@2()
+            teams -1 of d1 is 1
+            teams -2 of d2 is 2
+            device d1
+            device d2
+            """)
     }
 
     @Test(
         "records that never were or were deleted cannot be updated; the truth says so",
         arguments: StorageKind.all)
-    func missing(kind: StorageKind) async throws {
+    func missingRecordsOfUpdate(kind: StorageKind) async throws {
         let server = try await Self.server(kind)
         let never = try server.send(SetText().update("teams", "9", #""revision":0,"name":"X""#))
         #expect(never.fate == "stale")
@@ -143,7 +193,17 @@ struct RevisionRuleTests {
         server = try await prepared()
         #expect(try server.send(SetText().delete("teams", "1"), at: 1).fate == "stale")
         #expect(try server.send(SetText().delete("teams", "1"), at: 2).fate == "accepted 3")
-        #expect(try server.rows("SELECT * FROM martlet_records") == "1|1|3|1|2|1")
+        expectText(
+            try server.text(),
+            """
+            teams 1 @3 by d1, by others @2, deleted
+            log 1, by d1: teams create [1] 1@1(name=Reds)
+            log 2, by d2: teams update [1] 1@2(name=B)
+            log 3, by d1: teams delete [1]
+            teams -1 of d1 is 1
+            device d1
+            device d2
+            """)
         #expect(try server.send(SetText().delete("teams", "1"), at: 3).fate == "stale")
     }
 
@@ -158,7 +218,7 @@ struct RevisionRuleTests {
     @Test(
         "a text key that exists, or was deleted unseen, cannot be created",
         arguments: StorageKind.all)
-    func textKeys(kind: StorageKind) async throws {
+    func textKeysExistingOrDeleted(kind: StorageKind) async throws {
         let server = try await TestDataSet(kind, Self.schema)
         #expect(
             try server.send(SetText().create("notes", "n1", #""body":"a""#)).fate == "accepted 1")
@@ -174,7 +234,18 @@ struct RevisionRuleTests {
         try server.send(SetText().delete("notes", "n1", #""revision":3"#), from: "d2")
         let seen = try server.send(SetText(seen: 4).create("notes", "n1", #""body":"e""#))
         #expect(seen.content == "notes create [n1] n1@5(body=e)")
-        #expect(try server.rows("SELECT * FROM notes") == "n1|e")
+        expectText(
+            try server.text(),
+            """
+            notes n1 @5 by d1: body e
+            log 1, by d1: notes create [n1] n1@1(body=a)
+            log 2, by d2: notes delete [n1]
+            log 3, by d2: notes create [n1] n1@3(body=d)
+            log 4, by d2: notes delete [n1]
+            log 5, by d1: notes create [n1] n1@5(body=e)
+            device d1
+            device d2
+            """)
     }
 
     @Test(
@@ -194,7 +265,19 @@ struct RevisionRuleTests {
         #expect(
             answer.changeSets.suffix(4).map(\.fate)
                 == ["accepted 3", "accepted 4", "accepted 5", "accepted 6"])
-        #expect(try server.rows("SELECT revision, author, others FROM martlet_records") == "6|2|0")
+        expectText(
+            try server.text(),
+            """
+            notes n1 @6 by d1: body d
+            log 1, by d2: notes create [n1] n1@1(body=a)
+            log 2, by d2: notes delete [n1]
+            log 3, by d1: notes create [n1] n1@3(body=b)
+            log 4, by d1: notes update [n1] n1@4(body=c)
+            log 5, by d1: notes delete [n1]
+            log 6, by d1: notes create [n1] n1@6(body=d)
+            device d2
+            device d1
+            """)
         try server.send(SetText().update("notes", "n1", #""revision":6,"body":"e""#), from: "d2")
         let late = try server.send(
             SetText(seen: 2).update("notes", "n1", #""revision":0,"body":"f""#), from: "d1")

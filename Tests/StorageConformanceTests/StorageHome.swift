@@ -4,6 +4,7 @@ import MartletModel
 import MartletServerCore
 import SQLiteFaults
 import SQLiteKit
+import SetTexts
 
 /// Where the data set of one test is kept, and how it is reached.
 protocol StorageHome: AnyObject {

@@ -9,9 +9,8 @@ import Testing
 
 /// A data set on one of the storages, driven with JSON as devices would. Blocks; confined to the test
 /// that made it.
-final class TestDataSet {
+final class TestDataSet: JSONServer {
     static let identity = "0123456789abcdef0123456789abcdef"
-    static let user = Principal(name: "tablet", user: "ada")
 
     let kind: StorageKind
     var rules = Rules.everything
@@ -23,8 +22,6 @@ final class TestDataSet {
     private var questions = Hasher()
     /// Whether answers are compared with the other storages'.
     var isCompared = true
-
-    struct Missing: Error {}
 
     /// - Parameters:
     ///   - script: CREATE statements in SQLite's words.
@@ -89,18 +86,6 @@ final class TestDataSet {
         questions.combine("compact \(newest)")
     }
 
-    /// A device says which of its sets it has the answers to, beside one that is refused.
-    func acknowledge(_ sequence: Int, _ client: String, type: String = "teams") throws {
-        let set = SetText("ack-\(client)-\(sequence)", sequence: 9_000 + sequence)
-            .update(type, "99999", #""revision":1,"name":"Z""#)
-        let answer = try answer(
-            """
-            {"clientId":"\(client)","maxRevision":\(node.head.revision),\
-            "acknowledged":\(sequence),"changeSets":[\(set)]}
-            """)
-        #expect(answer.changeSets.last?.conflict == true)
-    }
-
     func rows(_ sql: String) throws -> String { try home.rows(sql) }
 
     /// Has the next record of a type get this id.
@@ -115,18 +100,9 @@ final class TestDataSet {
 // MARK: - Requests
 
 extension TestDataSet {
-    func admitted(
-        _ json: String, as principal: Principal = user, gzip: Bool = false
-    ) throws -> AdmittedRequest {
-        let bytes = Array(json.utf8)
-        return AdmittedRequest(
-            principal: principal, request: try SyncCoder.decodeRequest(bytes), source: bytes,
-            acceptsGzip: gzip)
-    }
-
     /// Has a batch decided on.
     func process(
-        _ texts: [String], as principal: Principal = user, gzip: Bool = false
+        _ texts: [String], as principal: Principal = .ada, gzip: Bool = false
     ) throws -> [Result<PreparedAnswer, Problem>] {
         node.rules = rules
         now += 1
@@ -160,64 +136,5 @@ extension TestDataSet {
             ).replacing(
                 #/the database refused(?:[^"\\]|\\.)*/#, with: "the database refused")
         }
-    }
-
-    func raw(
-        _ json: String, as principal: Principal = user, gzip: Bool = false
-    ) throws -> PreparedAnswer {
-        try process([json], as: principal, gzip: gzip)[0].get()
-    }
-
-    /// The answer as the text that went out.
-    func text(_ json: String, as principal: Principal = user) throws -> String {
-        String(decoding: try raw(json, as: principal).body, as: UTF8.self)
-    }
-
-    func answer(_ json: String, as principal: Principal = user) throws -> SyncAnswer {
-        try SyncCoder.decodeAnswer(raw(json, as: principal).body)
-    }
-
-    func problem(_ json: String, as principal: Principal = user) throws -> Problem? {
-        guard case .failure(let problem) = try process([json], as: principal)[0] else {
-            return nil
-        }
-        return problem
-    }
-
-    /// Sends one change set of a device that is up to date, and gives what became of it: the last
-    /// set of the answer.
-    @discardableResult
-    func send(
-        _ set: String, from client: String = "d1", at revision: Revision? = nil,
-        as principal: Principal = user
-    ) throws -> ChangeSet {
-        let answer = try answer(request(client, at: revision, set), as: principal)
-        guard let last = answer.changeSets.last else { throw Missing() }
-        return last
-    }
-
-    /// As `send`, for a set built in code.
-    @discardableResult
-    func send(
-        _ set: SetText, from client: String = "d1", at revision: Revision? = nil,
-        as principal: Principal = user
-    ) throws -> ChangeSet {
-        try send(set.description, from: client, at: revision, as: principal)
-    }
-
-    /// Sends several sets in one request.
-    func exchange(
-        _ sets: [SetText], from client: String = "d1", at revision: Revision? = nil,
-        as principal: Principal = user
-    ) throws -> SyncAnswer {
-        let list = sets.map(\.description).joined(separator: ",")
-        return try answer(request(client, at: revision, list), as: principal)
-    }
-
-    private func request(_ client: String, at revision: Revision?, _ sets: String) -> String {
-        """
-        {"clientId":"\(client)","maxRevision":\(revision ?? node.head.revision),\
-        "changeSets":[\(sets)]}
-        """
     }
 }

@@ -33,7 +33,7 @@ struct TruthTests {
     @Test(
         "are as many as an answer holds; the other verdicts come with the next one",
         arguments: StorageKind.all)
-    func many(kind: StorageKind) async throws {
+    func manyTruths(kind: StorageKind) async throws {
         let server = try await Self.server(kind, pages: 1, bytes: 1 << 20)
         var sets = (1...20).map { (number: Int) in
             SetText("s\(number)", sequence: number, seen: 1)
@@ -57,7 +57,7 @@ struct TruthTests {
     }
 
     @Test("read a record once for all sets that name it", arguments: StorageKind.embedded)
-    func reads(kind: StorageKind) async throws {
+    func readsTruthOnce(kind: StorageKind) async throws {
         func reads(_ count: Int) async throws -> Int {
             let server = try await Self.server(kind, pages: 2, bytes: 1_000)
             let sets = (1...count).map { (number: Int) in
@@ -74,7 +74,7 @@ struct TruthTests {
     }
 
     @Test("one that is more than an answer holds says that it is cut", arguments: StorageKind.all)
-    func cut(kind: StorageKind) async throws {
+    func cutTruth(kind: StorageKind) async throws {
         let server = try await Self.server(kind, pages: 100, bytes: 100_000)
         var set = SetText("s", sequence: 1, seen: 1)
         for number in 1...100 {
@@ -111,7 +111,7 @@ struct TruthTests {
     }
 
     @Test("a storage tells as many as have room, and always the first", arguments: StorageKind.all)
-    func room(kind: StorageKind) async throws {
+    func roomOfTruths(kind: StorageKind) async throws {
         let server = try await Self.server(kind, pages: 5, bytes: 100_000)
         let questions = try (1...5).map { (number: Int) in
             let set = SetText("s\(number)", sequence: number, seen: 1)

@@ -13,7 +13,7 @@ extension SyncIntegration {
         ]
 
         @Test("duplicate batches: an answer that repeats what the device has changes nothing")
-        func repeated() async throws {
+        func repeatedEntries() async throws {
             try await Scenario.play(
                 [
                     sync("first", since: 0, then: answer(2, Self.good[0], Self.good[1])),
@@ -54,7 +54,7 @@ extension SyncIntegration {
         }
 
         @Test("truncated answers: cut in the connection or in the body, whatever the byte")
-        func truncated() async throws {
+        func truncatedAnswers() async throws {
             let whole = answer(2, Self.good[0], Self.good[1]).dropLast()
             let bytes = [0, 1, 15, 40, 100, 180, 260, 330]
             let steps = bytes.flatMap { byte in
@@ -116,7 +116,7 @@ extension SyncIntegration {
                 #"{"answer": {"maxRevision": 1, "changeSets": [{"revision": 1, "types": [7]}]}}"#,
                 #"{"answer": {"maxRevision": 1, "changeSets": []}, "headers": {"Content-Encoding": "gzip"}}"#,
             ])
-        func malformed(then: String) async throws {
+        func malformedAnswers(then: String) async throws {
             try await Scenario.play(
                 [
                     sync("malformed", since: 0, then: then),
@@ -133,7 +133,7 @@ extension SyncIntegration {
         @Test(
             "a server that is busy is asked again by itself, and not before it says",
             arguments: [(429, 1), (503, 1)])
-        func busy(status: Int, seconds: Int) async throws {
+        func busyServerIsAskedAgain(status: Int, seconds: Int) async throws {
             try await Scenario.play(
                 [
                     sync(
@@ -156,7 +156,7 @@ extension SyncIntegration {
 
         @Test(
             "refused for now: a set is sent again after the seconds the server names; then parked")
-        func refused() async throws {
+        func refusedForNow() async throws {
             try await Scenario.play(
                 [
                     sync(

@@ -134,7 +134,7 @@ final class Scenario: Sendable {
     /// The records set aside, each as its type and id.
     var quarantined: [String] {
         get async throws {
-            try await rows("SELECT type || ' ' || id FROM martlet_quarantine ORDER BY type, id")
+            try await client.quarantined().map { "\($0.type) \($0.id)" }.sorted()
         }
     }
 

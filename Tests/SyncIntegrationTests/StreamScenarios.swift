@@ -59,7 +59,7 @@ extension SyncIntegration {
         }
 
         @Test("out-of-order batches: an old batch that comes late moves nothing back")
-        func late() async throws {
+        func lateBatch() async throws {
             try await Scenario.live(
                 Self.script(
                     stream(
@@ -211,7 +211,7 @@ extension SyncIntegration {
         }
 
         @Test("truncated batches: a stream cut at any byte is taken up again where the device is")
-        func cut() async throws {
+        func cutStreamAtAnyByte() async throws {
             let first = batch(0, 1, team(1, 1, "Ants"), team(1, 2, "Bees"))
             let bytes = [0, 1, 5, 30, 60, 120, 170, 221]
             let cuts = bytes.map { byte in
@@ -264,7 +264,7 @@ extension SyncIntegration {
                 batch(0, 1, #"{"v": 1, "e": "teams", "eid": "one", "op": "upsert", "p": "{}"}"#),
                 batch(0, 1, #"{"v": 1, "e": "teams", "eid": "1", "op": "upsert", "p": "{"}"#),
             ])
-        func malformed(part: String) async throws {
+        func malformedBatches(part: String) async throws {
             try await Scenario.live(
                 Self.script(
                     stream("malformed", since: 0, part, #"{"hold": true}"#),
@@ -314,7 +314,7 @@ extension SyncIntegration {
         }
 
         @Test("an update of a record the device does not have: what is missing is fetched as rows")
-        func missing() async throws {
+        func missingRecordIsFetched() async throws {
             let rows = """
                 {"difference": true, "revision": 1, "types": ["teams"],
                  "teams": {"create": [], "update": [4], "delete": [],
@@ -359,7 +359,7 @@ extension SyncIntegration {
         }
 
         @Test("a stream that is refused for now is opened again; one that must not be is not")
-        func refused() async throws {
+        func refusedStream() async throws {
             try await Scenario.live(
                 Self.script(
                     #"{"name": "busy", "on": "stream", "then": {"status": 503}}"#,

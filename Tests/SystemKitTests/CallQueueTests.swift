@@ -9,7 +9,7 @@ struct CallQueueTests {
     }
 
     @Test("are made one at a time, and give what they give")
-    func order() async {
+    func orderOfCalls() async {
         let calls = CallQueue(label: "calls")
         let made = Made()
         await withTaskGroup { group in

@@ -1,6 +1,7 @@
 import Foundation
 import Synchronization
 import SystemKit
+import TestFolders
 import Testing
 
 @Suite("Folders and files")
@@ -16,7 +17,7 @@ struct FolderTests {
     }
 
     @Test("bytes written come back, replaced whole, and nothing else stays in the folder")
-    func replaced() throws {
+    func replacedFile() throws {
         let folder = try Folder(path: temporary.path)
         for bytes in [[1, 2, 3], [], [UInt8](repeating: 7, count: 3_000_000)] as [[UInt8]] {
             try folder.write(bytes, as: "a")
@@ -41,7 +42,7 @@ struct FolderTests {
     }
 
     @Test("what is missing is told apart from what may not be")
-    func refusals() throws {
+    func refusalsOfFolders() throws {
         let path = temporary.path
         try Folder(path: path).write([1], as: "file")
         #expect(error { _ = try Folder(path: path + "/none") }?.isMissing == true)
@@ -77,7 +78,7 @@ struct FolderTests {
     }
 
     @Test("whichever operation fails, the old content or the new one is there, and no draft")
-    func failures() throws {
+    func failuresOfFolder() throws {
         for failing in 1...20 {
             let script = FaultScript(from: failing, through: failing, number: ENOSPC)
             try Folder(path: temporary.path).write([1], as: "a")

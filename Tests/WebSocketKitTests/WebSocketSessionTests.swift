@@ -30,7 +30,7 @@ struct WebSocketSessionTests {
     }
 
     @Test("what comes byte by byte, or in fragments with a ping between them, is one message")
-    func pieces() {
+    func piecesOfMessage() {
         let server = Self.server()
         let frames = [
             RawFrame.text("né", isFinal: false), .rest("e ", isFinal: false), .ping("alive?"),
@@ -189,7 +189,7 @@ struct WebSocketSessionTests {
     }
 
     @Test("random damage ends in events or a code, never in a crash or a growing heap")
-    func damage() {
+    func damageOfSession() {
         var random = SplitMix64(seed: 0x5eed)
         let sound = [
             RawFrame.text("one", isFinal: false), .ping("p"), .rest("two"),

@@ -125,7 +125,7 @@ struct TokenSignatureTests {
     }
 
     @Test("tokens of other libraries, with keys from PEM and from a JWK Set")
-    func others() throws {
+    func othersTokens() throws {
         let set = """
             {"keys":[{"kty":"EC","crv":"P-256","x":"AA","y":"AA","kid":"ec"},
             {"kty":"OKP","crv":"Ed25519","x":"\(Samples.ed25519X)","kid":"ed","use":"sig","alg":"EdDSA"},
@@ -203,7 +203,7 @@ struct TokenRefusalTests {
     }
 
     @Test("by an unknown key, or another's")
-    func keys() throws {
+    func keysUnknown() throws {
         let one = try TokenKey(secret: Issuer.secret, identifier: "one")
         let two = try TokenKey(secret: Array(Issuer.secret.reversed()), identifier: "two")
         let verifier = try makeVerifier([one, two])
@@ -225,7 +225,7 @@ struct TokenRefusalTests {
             "e3 0.e30.e30",
             "W10.e30.AA", "e30.e30.AA", "bnVsbA.e30.AA", "mt_0123456789abcdef",
         ])
-    func malformed(text: String) throws {
+    func malformedTokens(text: String) throws {
         #expect(refusal(try hs256(), [UInt8](text.utf8)) == .malformed)
     }
 
@@ -298,7 +298,7 @@ struct TokenRefusalTests {
     }
 
     @Test("each refusal is a sentence")
-    func sentences() {
+    func sentencesOfTokenRefusals() {
         for refusal in TokenRefusal.allCases {
             #expect(refusal.description.hasSuffix(".") || refusal.description.hasSuffix("?"))
         }
@@ -317,7 +317,7 @@ struct TokenKeyTests {
     }
 
     @Test("that are weak, private, double, damaged or missing are refused with a sentence")
-    func refused() {
+    func refusedKeys() {
         let secret = Issuer.encoded(Issuer.secret)
         #expect(fault(Samples.weakPEM)?.contains("1024") == true)
         #expect(fault("-----BEGIN PRIVATE KEY-----\nAA\n")?.contains("private") == true)
@@ -346,7 +346,7 @@ struct TokenKeyTests {
     }
 
     @Test("a file that is not there is a fault, too")
-    func missing() {
+    func missingKeyFile() {
         #expect(throws: TokenKeyFault.self) { try TokenKeys.load(path: "/nowhere/at-all.json") }
     }
 

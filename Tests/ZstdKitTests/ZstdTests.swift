@@ -32,7 +32,7 @@ struct ZstdTests {
     }
 
     @Test("what goes in in pieces comes out in other pieces", arguments: [0, 1, 1_000, 3_000_000])
-    func roundTrip(count: Int) throws {
+    func roundTripOfZstd(count: Int) throws {
         let plain = bytes(count)
         for piece in [999, 1 << 20] {
             let packed = compressed(plain, piece: piece)
@@ -42,7 +42,7 @@ struct ZstdTests {
     }
 
     @Test("damage and what follows the end are noticed")
-    func damage() throws {
+    func damageAndTrailingBytes() throws {
         var packed = compressed(bytes(100_000), piece: 5_000)
         #expect(throws: ZstdError.self) { try inflated(packed + [0], piece: 1_000) }
         packed[packed.count / 2] ^= 0x40

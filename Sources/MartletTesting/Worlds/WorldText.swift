@@ -9,6 +9,15 @@ public struct WorldText: Hashable, Sendable, CustomStringConvertible {
     /// The lines. Each names its server or device, so that it can be read alone.
     public let lines: [String]
 
+    init(lines: [String]) {
+        self.lines = lines
+    }
+
+    /// Takes the lines of a text.
+    package init(_ text: String) {
+        lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+    }
+
     public var description: String { lines.joined(separator: "\n") }
 
     /// Returns the lines that only the other world has, marked “-”, and those that only this one

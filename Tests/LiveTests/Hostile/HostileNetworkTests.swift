@@ -29,7 +29,7 @@ struct HostileNetworkTests {
     @Test(
         "loses nothing, doubles nothing, stops nobody, and is forgotten once it is well",
         arguments: HostileSize.worlds)
-    func world(seed: UInt64) async throws {
+    func worldOfHostileNetwork(seed: UInt64) async throws {
         let world = try await HostileWorld(seed: seed)
         do {
             try await world.run()

@@ -312,7 +312,7 @@ struct AdoptionLifeTests {
     @Test(
         "devices have what the tables have, compare finds what is past the log, and release leaves nothing"
     )
-    func worlds() async throws {
+    func worldsOfAdoption() async throws {
         let servers = try await DatabaseServers.logical()
         for seed in Self.first..<Self.first + Self.worlds {
             try await TestDatabase.blocking {

@@ -121,7 +121,7 @@ struct ExternalPartsTests {
     @Test(
         "whatever the tables' references are, and whatever a transaction does",
         arguments: ExternalCapture.allCases, seeds)
-    func random(_ capture: ExternalCapture, seed: UInt64) async throws {
+    func randomTransactions(_ capture: ExternalCapture, seed: UInt64) async throws {
         var chance = Chance(seed: seed)
         let tables = ReferringTables(&chance)
         let rest = chance
@@ -152,7 +152,7 @@ struct ExternalPartsTests {
     }
 
     @Test("while programs go on writing", arguments: ExternalCapture.allCases, seeds)
-    func busy(_ capture: ExternalCapture, seed: UInt64) async throws {
+    func busyProgramsGoOn(_ capture: ExternalCapture, seed: UInt64) async throws {
         var chance = Chance(seed: seed)
         let tables = ReferringTables(&chance)
         let rest = chance
@@ -185,7 +185,7 @@ struct ExternalPartsTests {
     @Test(
         "a record that is updated early and deleted late goes after those that refer to it",
         arguments: ExternalCapture.allCases)
-    func late(_ capture: ExternalCapture) async throws {
+    func lateDeletion(_ capture: ExternalCapture) async throws {
         try await ExternalWorld.with(capture) { world in
             let program = try world.program()
             try program.execute(

@@ -328,7 +328,7 @@ struct StandbyAtRandomTests {
 
     @Test(
         "devices have what the tables show, and the operator hears of commits that no standby has")
-    func worlds() async throws {
+    func worldsOfStandby() async throws {
         let servers = try await DatabaseServers.start([
             "--standby", "--set", "wal_level=logical", "--set", "max_replication_slots=20",
             "--set", "max_wal_senders=20",
@@ -365,7 +365,7 @@ struct PostgresAtRandomTests {
     @Test(
         "devices have what the tables have, every set is decided, and nobody waits for another's fault",
         arguments: ExternalCapture.allCases)
-    func worlds(_ capture: ExternalCapture) async throws {
+    func worldsOfPostgres(_ capture: ExternalCapture) async throws {
         let servers = try await capture == .logical ? DatabaseServers.logical() : .shared()
         for seed in Self.first..<Self.first + Self.worlds {
             try await TestDatabase.blocking {

@@ -217,7 +217,7 @@ struct TableChangeMatrixTests {
             "ALTER TABLE items0 OWNER TO martlet", "REVOKE ALL ON items0 FROM martlet_owner",
             "CREATE SCHEMA elsewhere; ALTER TABLE items0 SET SCHEMA elsewhere",
         ])
-    func rights(change: String) async throws {
+    func rightsOfReadingTable(change: String) async throws {
         let servers = try await DatabaseServers.shared()
         try await TestDatabase.blocking {
             let server = try SmallServer(

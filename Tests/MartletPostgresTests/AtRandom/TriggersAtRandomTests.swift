@@ -384,7 +384,7 @@ struct TriggersAtRandomTests {
     @Test(
         "a set is refused only for what it is, all others are accepted, and devices have what triggers wrote",
         arguments: ExternalCapture.allCases)
-    func worlds(_ capture: ExternalCapture) async throws {
+    func worldsOfTriggers(_ capture: ExternalCapture) async throws {
         let servers = try await capture == .logical ? DatabaseServers.logical() : .shared()
         for seed in Self.first..<Self.first + Self.worlds {
             try await TestDatabase.blocking {

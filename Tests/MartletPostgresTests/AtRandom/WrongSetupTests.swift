@@ -190,7 +190,7 @@ struct WrongSetupTests {
     @Test(
         "the doctor, and a server that runs, name all that is wrong and nothing else",
         arguments: ExternalCapture.allCases)
-    func worlds(_ capture: ExternalCapture) async throws {
+    func worldsOfWrongSetups(_ capture: ExternalCapture) async throws {
         let servers = try await capture == .logical ? DatabaseServers.logical() : .shared()
         for seed in Self.first..<Self.first + Self.worlds {
             try await TestDatabase.blocking {

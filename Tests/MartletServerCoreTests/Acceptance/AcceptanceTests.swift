@@ -102,7 +102,7 @@ struct AcceptanceTests {
     }
 
     @Test("a dependency not decided is waited for")
-    func dependency() throws {
+    func dependencyUndecided() throws {
         let plan = try plan(TypeChanges(name: "teams", create: [.integer(-1)]))
         var facts = SetFacts()
         #expect(verdict(plan, dependency: "x", facts: facts)?.retryAfter == 1)
@@ -157,7 +157,7 @@ struct AcceptanceTests {
     }
 
     @Test("a repeated verdict needs the same content and the same principal")
-    func repeated() throws {
+    func repeatedVerdict() throws {
         func decided(content: Bool, principal: Bool) -> DecidedSet {
             DecidedSet(
                 verdict: .accepted(4), isSameContent: content, isSamePrincipal: principal)
@@ -203,7 +203,7 @@ struct AcceptanceTests {
                     entries: [RecordEntry(id: .integer(-4))]), .invalid
             ),
         ] as [(TypeChanges, RefusalReason)])
-    func reading(changes: TypeChanges, reason: RefusalReason) {
+    func readingRefusesBadSets(changes: TypeChanges, reason: RefusalReason) {
         do throws(Refusal) {
             _ = try plan(changes)
             Issue.record("it was read")

@@ -5,7 +5,7 @@ import Testing
 @Suite("What is kept of a row")
 struct RowFactsTests {
     @Test("the last revision by anyone else follows the author")
-    func others() {
+    func othersRevision() {
         var facts = RowFacts(revision: 5, author: 1, others: 0)
         #expect(facts.newestByOthers(to: 1) == 0)
         #expect(facts.newestByOthers(to: 2) == 5)

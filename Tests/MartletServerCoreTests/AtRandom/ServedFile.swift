@@ -4,6 +4,7 @@ import MartletProtocol
 import SQLiteFaults
 import SQLiteKit
 import SQLiteRecords
+import SetTexts
 import Synchronization
 
 @testable import MartletEmbedded

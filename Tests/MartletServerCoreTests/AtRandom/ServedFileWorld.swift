@@ -2,6 +2,7 @@ import MartletModel
 import MartletProtocol
 import MartletTesting
 import SQLiteKit
+import SetTexts
 
 @testable import MartletServerCore
 

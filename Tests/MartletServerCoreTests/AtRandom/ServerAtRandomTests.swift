@@ -15,7 +15,7 @@ struct ServerAtRandomTests {
     @Test(
         "what other programs write reaches devices, and what tables can hold is accepted",
         arguments: UInt64(0)..<4)
-    func written(part: UInt64) {
+    func writtenByPrograms(part: UInt64) {
         var tally: [String: Int] = [:]
         let worlds = 60 * Self.times
         for seed in part * worlds..<(part + 1) * worlds where Self.only.map({ $0 == seed }) ?? true

@@ -208,7 +208,7 @@ struct CrowdedServerTests {
     }()
 
     @Test("who waits takes no place, and hears of each save", arguments: seeds)
-    func world(seed: UInt64) async throws {
+    func worldOfCrowdedServer(seed: UInt64) async throws {
         let story = try await Crowd(seed).run(steps: 60)
         #expect(story.isEmpty, "seed \(seed): \(story.joined(separator: "\n"))")
     }

@@ -208,7 +208,7 @@ struct ServiceAtRandomTests {
     }()
 
     @Test("answers everybody, few at a time, however long comparisons take", arguments: seeds)
-    func world(seed: UInt64) async throws {
+    func worldOfService(seed: UInt64) async throws {
         let story = try await AskedService(seed).run()
         #expect(story.isEmpty, "seed \(seed): \(story.joined(separator: "\n"))")
     }

@@ -212,7 +212,7 @@ struct WriterQueueAtRandomTests {
 
     @Test(
         "each party has its turns and its places, whatever others submit", arguments: UInt64(0)..<4)
-    func worlds(part: UInt64) async throws {
+    func worldsOfQueue(part: UInt64) async throws {
         let worlds = 5 * Self.times
         for seed in part * worlds..<(part + 1) * worlds where Self.only.map({ $0 == seed }) ?? true
         {

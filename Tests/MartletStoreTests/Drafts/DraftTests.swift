@@ -126,7 +126,7 @@ struct DraftTests {
     }
 
     @Test("a record that comes back is followed again")
-    func restored() async throws {
+    func restoredRecord() async throws {
         let (database, draft, _) = try await opened()
         draft.update { $0.team = 4 }
         try await database.run("DELETE FROM players")
@@ -166,7 +166,7 @@ struct DraftTests {
     }
 
     @Test("what another process did unnoticed is seen before a save writes over it")
-    func elsewhere() async throws {
+    func elsewhereBeforeDraft() async throws {
         let (database, draft, book) = try await opened()
         let other = try await DatabasePool.open(path: database.pool.path)
         try await other.write { _ = try $0.rows("UPDATE players SET name = 'Theirs'") }
@@ -242,7 +242,7 @@ struct DraftTests {
     }
 
     @Test("a draft is of a record that is there, in a table whose key is one column")
-    func refusals() async throws {
+    func refusalsOfDrafts() async throws {
         let database = try await ObservedDatabase()
         let missing = await #expect(throws: StoreError.self) {
             try await database.pool.draft(of: database.players, 1)

@@ -69,7 +69,7 @@ struct LargeWriteTests {
     }
 
     @Test("what was gathered is written in small saves, with references among it")
-    func whole() async throws {
+    func wholeInSmallSaves() async throws {
         let folder = try StoreFolder()
         let pool = try await folder.pool(script: Self.script)
         // These keys are taken already.
@@ -204,7 +204,7 @@ struct LargeWriteTests {
     }
 
     @Test("a record the database refuses stops it, or is left out where the app says so")
-    func refused() async throws {
+    func refusedRecordWhileGathering() async throws {
         let folder = try StoreFolder()
         let pool = try await folder.pool(script: Self.script)
         let place = folder.url.appendingPathComponent("large")
@@ -233,7 +233,7 @@ struct LargeWriteTests {
     }
 
     @Test("what a clause or a trigger passes over stops it: nothing is left out in silence")
-    func passedOver() async throws {
+    func passedOverStopsGathering() async throws {
         let folder = try StoreFolder()
         let pool = try await folder.pool(
             script: """

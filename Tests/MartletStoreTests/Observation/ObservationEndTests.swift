@@ -16,7 +16,7 @@ struct ObservationEndTests {
     }
 
     @Test("cancelling the task ends it, while it waits and before it begins")
-    func cancelled() async throws {
+    func cancelledObservation() async throws {
         let database = try await ObservedDatabase()
         let (began, begin) = AsyncStream<Void>.makeStream()
         let task = Task {
@@ -41,7 +41,7 @@ struct ObservationEndTests {
     }
 
     @Test("closing the database ends all loops")
-    func closed() async throws {
+    func closedDatabaseEndsLoops() async throws {
         let database = try await ObservedDatabase()
         var values = database.players.observe(in: database.pool).makeAsyncIterator()
         var changes = database.pool.changes.makeAsyncIterator()
@@ -68,7 +68,7 @@ struct ObservationEndTests {
     }
 
     @Test("a fetch that fails ends the loop with its error; results go on")
-    func failures() async throws {
+    func failuresOfFetch() async throws {
         let database = try await ObservedDatabase()
         let players = database.players
         let observation = database.pool.observe { context in

@@ -169,7 +169,7 @@ struct ObservationReachTests {
     }
 
     @Test("what another connection to the file writes is noticed, and only while anyone observes")
-    func elsewhere() async throws {
+    func elsewhereByConnection() async throws {
         let database = try await ObservedDatabase()
         let other = try await DatabasePool.open(path: database.pool.path)
         var values = database.players.observe(in: database.pool).withChanges.makeAsyncIterator()

@@ -6,7 +6,7 @@ import Testing
 @Suite("Observation", .timeLimit(.minutes(5)))
 struct ObservationTests {
     @Test("the first value comes at once, and then one after each change, with its records")
-    func values() async throws {
+    func valuesOfObservation() async throws {
         let database = try await ObservedDatabase()
         try await database.run("INSERT INTO players(name) VALUES ('Ada')")
         let observation = database.players.observe(

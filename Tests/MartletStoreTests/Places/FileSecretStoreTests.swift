@@ -1,6 +1,7 @@
 import Foundation
 import Synchronization
 import SystemKit
+import TestFolders
 import Testing
 
 @testable import MartletStore
@@ -30,7 +31,7 @@ struct FileSecretStoreTests {
     }
 
     @Test("reading makes nothing; the first secret makes folder and file, for the owner alone")
-    func made() async throws {
+    func madeOnFirstWrite() async throws {
         let store = FileSecretStore(folder: folder)
         #expect(try await store.secret(for: "token") == nil)
         try await store.remove("token")

@@ -1,6 +1,7 @@
 import Foundation
 import Synchronization
 import SystemKit
+import TestFolders
 import Testing
 
 @testable import MartletStore
@@ -22,7 +23,7 @@ struct FileStoreTests {
     }
 
     @Test("a file comes back as it was written, replaced whole")
-    func written() async throws {
+    func writtenFile() async throws {
         for data in [Data("one".utf8), Data(), Data(count: 3_000_000)] {
             try await store.write(data, as: "team photo.jpg")
             #expect(try await store.data(of: "team photo.jpg") == data)
@@ -34,7 +35,7 @@ struct FileStoreTests {
     }
 
     @Test("before the first file there is nothing, not even the folder")
-    func empty() async throws {
+    func emptyFileStore() async throws {
         #expect(try await store.names() == [])
         #expect(try await store.contains("a") == false)
         #expect(try await store.remove("a") == false)
@@ -43,7 +44,7 @@ struct FileStoreTests {
     }
 
     @Test("what is missing is told")
-    func missing() async throws {
+    func missingFiles() async throws {
         try await store.write(Data([1]), as: "a")
         #expect(try await store.contains("a"))
         #expect(try await store.remove("a"))

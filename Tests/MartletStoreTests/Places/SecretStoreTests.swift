@@ -1,5 +1,6 @@
 import Foundation
 import MartletStore
+import TestFolders
 import Testing
 
 /// What every `SecretStore` keeps.
@@ -52,7 +53,7 @@ struct SecretStoreTests {
     }
 
     @Test("a secret takes the place of the one before, longer or shorter", arguments: Kind.allCases)
-    func replace(kind: Kind) async throws {
+    func replaceOfSecret(kind: Kind) async throws {
         let store = store(kind)
         for count in [1, 65_536, 0, 7] {
             let secret = [UInt8](repeating: 9, count: count)
@@ -77,7 +78,7 @@ struct SecretStoreTests {
     @Test(
         "names and secrets that are too long, and empty names, are refused",
         arguments: Kind.allCases)
-    func limits(kind: Kind) async throws {
+    func limitsOfSettingNames(kind: Kind) async throws {
         let store = store(kind)
         for name in ["", String(repeating: "x", count: 81), String(repeating: "Ü", count: 41)] {
             for call in [

@@ -2,6 +2,7 @@ import Foundation
 import MartletStore
 import SQLiteKit
 import Synchronization
+import TestFolders
 import Testing
 
 @Suite("Values of a setting", .timeLimit(.minutes(5)))
@@ -18,7 +19,7 @@ struct SettingValuesTests {
     }
 
     @Test("the first value comes at once, then each new one, and no value twice in a row")
-    func values() async throws {
+    func valuesOfSetting() async throws {
         let settings = try await Settings.open(path: path)
         var values = settings.values(Self.team).makeAsyncIterator()
         #expect(try await values.next() == "Falcons")
@@ -50,7 +51,7 @@ struct SettingValuesTests {
     }
 
     @Test("each observer gets its own; closing ends all, and later ones")
-    func closed() async throws {
+    func closedSettingsEndObservers() async throws {
         let settings = try await Settings.open(path: path)
         var one = settings.values(Self.team).makeAsyncIterator()
         var other = settings.values(Self.team).makeAsyncIterator()
@@ -65,7 +66,7 @@ struct SettingValuesTests {
     }
 
     @Test("cancelling the task that waits ends the values")
-    func cancelled() async throws {
+    func cancelledSettingWait() async throws {
         let settings = try await Settings.open(path: path)
         let (started, start) = AsyncStream.makeStream(of: Void.self)
         let task = Task {

@@ -1,6 +1,7 @@
 import Foundation
 import MartletStore
 import SQLiteKit
+import TestFolders
 import Testing
 
 @Suite("Settings files that cannot be used")
@@ -110,7 +111,7 @@ struct SettingsDamageTests {
     }
 
     @Test("a file another process keeps locked is busy, and good afterwards")
-    func locked() async throws {
+    func lockedSettings() async throws {
         var options = SettingsOptions()
         options.busyTimeout = .milliseconds(1)
         let settings = try await Settings.open(path: path, options: options)

@@ -1,6 +1,7 @@
 import Foundation
 import MartletStore
 import Synchronization
+import TestFolders
 import Testing
 
 extension SettingKey<Bool> {
@@ -67,7 +68,7 @@ struct SettingsTests {
     }
 
     @Test("what was set survives a kill: the file is good without having been closed")
-    func killed() async throws {
+    func killedAfterSetting() async throws {
         let settings = try await Settings.open(path: path)
         for number in 1...50 { try await settings.set(.count, to: number) }
         // What a kill leaves: the file and its log as they are, in a place where no process has them.
@@ -143,7 +144,7 @@ struct SettingsTests {
     }
 
     @Test("names and values that cannot be kept are refused")
-    func refused() async throws {
+    func refusedSettings() async throws {
         let settings = try await Settings.open(path: path)
         for name in ["", "nul\u{0}", String(repeating: "x", count: 256)] {
             let key = SettingKey(name, default: 1)

@@ -9,7 +9,7 @@ struct BlockingTests {
     private static let script = "CREATE TABLE notes(id INTEGER PRIMARY KEY, body TEXT)"
 
     @Test("they read and write")
-    func roundTrip() async throws {
+    func roundTripOfBlockingPool() async throws {
         let folder = try StoreFolder()
         let pool = try await folder.pool(script: Self.script)
         try useBlocking(pool)
@@ -32,7 +32,7 @@ struct BlockingTests {
     }
 
     @Test("what throws leaves nothing, and a closed pool is refused")
-    func failures() async throws {
+    func failuresInPool() async throws {
         let folder = try StoreFolder()
         let pool = try await folder.pool(script: Self.script)
         #expect(throws: StoreError.self) { try failing(pool) }

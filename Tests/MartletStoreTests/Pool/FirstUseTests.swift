@@ -14,7 +14,7 @@ struct FirstUseTests {
     private static let tags = PlainTable("tags", declaration: "CREATE TABLE tags(name TEXT)")
 
     @Test("in a read")
-    func reading() async throws {
+    func readingBeforeFirstUse() async throws {
         let folder = try StoreFolder()
         let pool = try await folder.pool()
         #expect(try await pool.read { try Self.notes.count(in: $0) } == 0)
@@ -74,7 +74,7 @@ struct FirstUseTests {
     }
 
     @Test("by another program meanwhile")
-    func elsewhere() async throws {
+    func elsewhereMeanwhile() async throws {
         let folder = try StoreFolder()
         let pool = try await folder.pool()
         #expect(

@@ -8,7 +8,7 @@ struct PoolTests {
     private static let script = "CREATE TABLE notes(id INTEGER PRIMARY KEY, body TEXT)"
 
     @Test("what was written is there for the next reader, and after opening again")
-    func roundTrip() async throws {
+    func roundTripOfPool() async throws {
         let folder = try StoreFolder()
         let pool = try await folder.pool(script: Self.script)
         try await pool.write { _ = try $0.rows("INSERT INTO notes(body) VALUES (?)", ["a"]) }
@@ -55,7 +55,7 @@ struct PoolTests {
     }
 
     @Test("one closure reads one moment, whatever is saved meanwhile")
-    func snapshot() async throws {
+    func snapshotOfOneMoment() async throws {
         let folder = try StoreFolder()
         let pool = try await folder.pool(script: Self.script)
         let (begun, beginning) = AsyncStream<Void>.makeStream()
@@ -168,7 +168,7 @@ struct PoolTests {
     }
 
     @Test("after closing, reading and writing are refused; closing twice is one")
-    func closed() async throws {
+    func closedPool() async throws {
         let folder = try StoreFolder()
         let pool = try await folder.pool(script: Self.script)
         await pool.close()

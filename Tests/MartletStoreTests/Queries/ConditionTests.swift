@@ -7,7 +7,7 @@ struct ConditionTests {
     private let players = League.players
 
     @Test("compare with values")
-    func values() async throws {
+    func valuesInConditions() async throws {
         let league = try await League()
         #expect(try await league.names(players.name == "Ada") == ["Ada"])
         #expect(try await league.names(players.score < 5) == ["Cleo", "Eve*[x]"])
@@ -38,7 +38,7 @@ struct ConditionTests {
     }
 
     @Test("compare columns with columns")
-    func columns() async throws {
+    func columnsWithColumns() async throws {
         let league = try await League()
         #expect(try await league.names(players.id == players.captainID) == [String]())
         #expect(try await league.names(players.score > players.doubled) == ["Eve*[x]"])

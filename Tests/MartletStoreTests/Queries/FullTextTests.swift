@@ -190,7 +190,7 @@ struct FullTextTests {
     }
 
     @Test("tells where the index and the rows differ, and can be rebuilt")
-    func damage() async throws {
+    func damageOfIndex() async throws {
         let league = try await filled()
         #expect(try await titles(league, "running").count == 2)
         let found = try await league.refusal { context in
@@ -209,7 +209,7 @@ struct FullTextTests {
     }
 
     @Test("is refused for what cannot be searched")
-    func refusals() async throws {
+    func refusalsOfSearches() async throws {
         let league = try await filled()
         let bare = PlainTable(
             "bare", declaration: "CREATE TABLE bare(id TEXT PRIMARY KEY, t TEXT) WITHOUT ROWID")

@@ -95,7 +95,7 @@ struct PredicateTests {
     }
 
     @Test("are refused by name where the database cannot do it")
-    func refusals() throws {
+    func refusalsOfPredicates() throws {
         func refusal(_ predicate: Predicate<Player>) -> StoreError? {
             do {
                 _ = try League.players.condition(predicate)

@@ -164,7 +164,7 @@ struct QueryTests {
     }
 
     @Test("show their plan")
-    func plan() async throws {
+    func planOfQuery() async throws {
         let league = try await League()
         let plan = try await league.pool.read { context in
             try League.players.where(League.players.score == 1).plan(in: context)
@@ -173,7 +173,7 @@ struct QueryTests {
     }
 
     @Test("are refused before they run where a name is unknown, used twice or unclear")
-    func refusals() async throws {
+    func refusalsOfNames() async throws {
         let league = try await League()
         let players = League.players
         let player = players.named("p")

@@ -12,7 +12,7 @@ struct SlowQueryReportTests {
     }
 
     @Test("counts runs and times by statement, values left out")
-    func counts() async throws {
+    func countsOfRuns() async throws {
         let report = SlowQueryReport()
         let league = try await league(report)
         report.reset()
@@ -28,7 +28,7 @@ struct SlowQueryReportTests {
     }
 
     @Test("shows the plan of a statement on demand")
-    func plan() async throws {
+    func planInReport() async throws {
         let report = SlowQueryReport()
         let league = try await league(report)
         _ = try await league.names(League.players.score == 5 && League.players.shirt == 1)
@@ -40,7 +40,7 @@ struct SlowQueryReportTests {
     }
 
     @Test("keeps so many statements, those that took most")
-    func bounded() async throws {
+    func boundedStatements() async throws {
         let report = SlowQueryReport(capacity: 5)
         let league = try await league(report)
         for length in 1...20 {

@@ -63,7 +63,7 @@ struct SplitTableTests {
     }
 
     @Test("by columns: one record in several tables, read as one")
-    func columns() async throws {
+    func columnsOfSeveralTables() async throws {
         let league = try await League()
         let people = Self.people
         let ids = try await league.pool.write { (context) throws in
@@ -353,7 +353,7 @@ struct SplitTableTests {
     }
 
     @Test("parts that do not fit together are refused")
-    func refusals() async throws {
+    func refusalsOfParts() async throws {
         let league = try await League()
         let wrong = [
             SplitTable<RecordValues>(

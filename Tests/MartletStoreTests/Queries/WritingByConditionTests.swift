@@ -9,7 +9,7 @@ struct WritingByConditionTests {
     private let players = League.players
 
     @Test("updates the rows that meet a condition, with values and with what is computed")
-    func update() async throws {
+    func updateByCondition() async throws {
         let league = try await League()
         let count = try await league.pool.write { context in
             let players = League.players
@@ -107,7 +107,7 @@ struct WritingByConditionTests {
     }
 
     @Test("refuses what the table does not have or cannot hold")
-    func refusals() async throws {
+    func refusalsOfConditions() async throws {
         let league = try await League()
         let ghost = Column<Int>("ghost")
         let players = League.players

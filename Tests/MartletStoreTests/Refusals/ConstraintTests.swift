@@ -53,7 +53,7 @@ struct ConstraintTests {
     }
 
     @Test("UNIQUE")
-    func unique() async throws {
+    func uniqueConstraint() async throws {
         let teams = PlainTable("teams")
         let players = PlainTable("players")
         try await expect(.unique, columns: ["teams.name"], key: .integer(2)) {

@@ -80,7 +80,7 @@ struct FileRefusalTests {
     }
 
     @Test("a file another program holds locked: busy after the time-out, and nothing half done")
-    func locked() async throws {
+    func lockedFile() async throws {
         let folder = try StoreFolder()
         let pool = try await folder.pool(script: Self.script) {
             $0.busyTimeout = .milliseconds(50)

@@ -1,5 +1,6 @@
 import Foundation
 import MartletStore
+import TestFolders
 import Testing
 
 @Suite("Statements of one's own")
@@ -16,7 +17,7 @@ struct PreparedStatementTests {
     }
 
     @Test("values of all kinds go in and come out, run after run")
-    func values() async throws {
+    func valuesOfStatements() async throws {
         let read = try await pool.write { context in
             let insert = try context.prepare("INSERT INTO results VALUES (?, ?, ?)")
             try insert.run("Ada", 11.5, 1)
@@ -58,7 +59,7 @@ struct PreparedStatementTests {
     }
 
     @Test("the wrong number of values, a NUL, a violated constraint: each a typed refusal")
-    func refusals() async throws {
+    func refusalsOfStatements() async throws {
         try await pool.write { context in
             let insert = try context.prepare("INSERT INTO results VALUES (?, ?, ?)")
             #expect(throws: StoreError.self) { try insert.run("Ada") }
@@ -75,7 +76,7 @@ struct PreparedStatementTests {
     }
 
     @Test("outside the closure it says so")
-    func outside() async throws {
+    func outsideClosure() async throws {
         let kept = Kept()
         try await pool.write { kept.statement = try $0.prepare("SELECT 1") }
         #expect(Self.kind { try kept.statement?.run() } == .misuse)

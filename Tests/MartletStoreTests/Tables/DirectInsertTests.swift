@@ -1,6 +1,7 @@
 import Foundation
 import MartletModel
 import MartletStore
+import TestFolders
 import Testing
 
 /// Records of a `Codable` type go into a table by a short way; it must give what the long one gives.
@@ -64,7 +65,7 @@ struct DirectInsertTests {
     }
 
     @Test("what goes in comes out; keys are made where they are empty, and kept where they are not")
-    func keys() async throws {
+    func keysMadeOrKept() async throws {
         let records = [
             Player("Ada", shirt: 7, tags: ["fast"]), Player(id: 40, "Zoë with a longer name"),
             Player("Bob"),
@@ -97,7 +98,7 @@ struct DirectInsertTests {
 
     @Test(
         "a value the column does not take, a NUL, a constraint: refused, and the next one goes in")
-    func refusals() async throws {
+    func refusalsOfCodableValues() async throws {
         try await open().write { context in
             try Self.players.insert(Player("Ada"), in: context)
             let nul = #expect(throws: StoreError.self) {

@@ -56,7 +56,7 @@ struct TableWritingTests {
     @Test(
         "a record that SQLite passes over has nobody else's key, an update says so, and no hook hears of it"
     )
-    func passedOver() async throws {
+    func passedOverInsert() async throws {
         struct Code: Codable, ReadableRecord, Sendable {
             var id: Int64?
             var code: String
@@ -264,7 +264,7 @@ struct TableWritingTests {
     }
 
     @Test("names with quotes, spaces, other scripts, and reserved words")
-    func names() async throws {
+    func namesThatNeedQuotes() async throws {
         for (table, column) in [
             ("select", "from"), ("a \"b\"", "c \"d\""), ("表", "列"), ("with space", "1st"),
             ("semi;colon", "what?"), ("[brackets]", "`ticks`"), ("rowid", "rowid_"),

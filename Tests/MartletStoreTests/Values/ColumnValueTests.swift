@@ -64,7 +64,7 @@ struct ColumnValueTests {
     }
 
     @Test("booleans, texts, bytes")
-    func texts() async throws {
+    func textsInSettings() async throws {
         try await roundTrip([true, false])
         try await roundTrip([
             "", "a", "ß 東京 🏉", "e\u{301}", "\u{e9}", "'; DROP TABLE t; --", "\u{1}\u{7f}", "1",

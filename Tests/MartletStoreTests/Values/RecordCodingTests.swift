@@ -76,7 +76,7 @@ struct RecordCodingTests {
     private let players = PlainTable("players", of: Player.self)
 
     @Test("every kind of property comes back as it was")
-    func roundTrip() async throws {
+    func roundTripOfProperties() async throws {
         let folder = try StoreFolder()
         let pool = try await folder.pool(script: Self.script)
         var player = try Self.player()
@@ -106,7 +106,7 @@ struct RecordCodingTests {
     }
 
     @Test("extra columns are passed over; a missing one is nil or refused")
-    func columns() async throws {
+    func columnsMissingOrExtra() async throws {
         let folder = try StoreFolder()
         let pool = try await folder.pool(
             script: "CREATE TABLE t(id INTEGER PRIMARY KEY, other TEXT, more TEXT);\n"

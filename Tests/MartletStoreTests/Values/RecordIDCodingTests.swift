@@ -12,7 +12,7 @@ struct RecordIDCodingTests {
     }
 
     @Test("an id is a number or a text in JSON, and comes back as what it was")
-    func json() throws {
+    func jsonOfIDs() throws {
         let ids: [RecordID] = [.integer(-7), .integer(.max), .text("7"), .text("é")]
         let data = try JSONEncoder().encode(ids)
         #expect(String(decoding: data, as: UTF8.self) == #"[-7,9223372036854775807,"7","é"]"#)
@@ -23,7 +23,7 @@ struct RecordIDCodingTests {
     }
 
     @Test("a record's ids are stored as SQLite holds them; within a list they are JSON")
-    func columns() throws {
+    func columnsOfIDs() throws {
         let player = Player(id: nil, team: .integer(3), tags: [.integer(1), .text("x")])
         let values = try player.dictionaryRepresentation(columns: .all, table: "")
         #expect(values == ["id": .null, "team": 3, "tags": #"[1,"x"]"#])

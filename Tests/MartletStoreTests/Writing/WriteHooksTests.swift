@@ -50,7 +50,7 @@ struct WriteHooksTests {
     }
 
     @Test("they run around each write, in the order they were added, and know the key")
-    func order() async throws {
+    func orderOfHooks() async throws {
         let heard = Heard()
         let hooks = listening(heard)
         let folder = try StoreFolder()
@@ -73,12 +73,24 @@ struct WriteHooksTests {
             // There was no row, so nothing was written.
             try notes.delete(1, in: context)
             try notes.update(["id": 1, "body": "b"] as RecordValues, in: context)
-            #expect(heard.take().allSatisfy { $0.hasPrefix("before") })
+            #expect(
+                heard.take() == [
+                    "before1 delete notes 1", "before2 delete notes 1", "before1 update notes 1",
+                    "before2 update notes 1",
+                ])
             // An upsert is told as what it is.
             try notes.upsert(["id": 7, "body": "b"] as RecordValues, in: context)
-            #expect(heard.take().allSatisfy { $0.hasSuffix("insert notes 7") })
+            #expect(
+                heard.take() == [
+                    "before1 insert notes 7", "before2 insert notes 7", "after1 insert notes 7",
+                    "after2 insert notes 7",
+                ])
             try notes.upsert(["id": 7, "body": "c"] as RecordValues, in: context)
-            #expect(heard.take().allSatisfy { $0.hasSuffix("update notes 7") })
+            #expect(
+                heard.take() == [
+                    "before1 update notes 7", "before2 update notes 7", "after1 update notes 7",
+                    "after2 update notes 7",
+                ])
             // SQL text passes by.
             _ = try context.rows("DELETE FROM notes")
             #expect(heard.take().isEmpty)
@@ -86,7 +98,7 @@ struct WriteHooksTests {
     }
 
     @Test("they see values, and the columns of a key of several")
-    func values() async throws {
+    func valuesInHooks() async throws {
         var hooks = WriteHooks()
         let seen = Heard()
         hooks.before([.insert, .update, .delete], of: "SEATS") { write, _ in

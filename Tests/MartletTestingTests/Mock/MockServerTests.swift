@@ -73,7 +73,7 @@ struct MockServerTests {
     }
 
     @Test("rows are asked for: it answers a difference of what its log folds to")
-    func rows() async throws {
+    func rowsOfMockServer() async throws {
         let log = """
             "log": [{"types": ["teams"], "teams": {"create": [1, 2], "update": [], "delete": [],
                 "attributes": {"1": {"name": "A"}, "2": {"name": "B"}}}},
@@ -91,7 +91,7 @@ struct MockServerTests {
     }
 
     @Test("a stream's parts come in the script's order, then what the log gets")
-    func stream() async throws {
+    func streamOfScript() async throws {
         let steps = """
             {"on": "stream", "expect": {"since": 0}, "then": {"parts": [
               {"batch": {"from": 1, "deltas": [{"v": 2, "e": "teams", "eid": "2", "op": "upsert",
@@ -121,7 +121,7 @@ struct MockServerTests {
     }
 
     @Test("a cut breaks the connection at that byte; a body that is truncated ends in good order")
-    func cuts() async throws {
+    func cutsOfMockAnswers() async throws {
         let steps = """
             {"on": "poll", "then": {"text": "0123456789", "cut": 4}},
             {"on": "poll", "then": {"text": "0123456789", "truncate": 4}},

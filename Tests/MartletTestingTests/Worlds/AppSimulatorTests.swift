@@ -80,7 +80,7 @@ struct AppSimulatorTests {
     }
 
     @Test("what a user gives up is no loss, whoever typed it")
-    func givenUp() async throws {
+    func givenUpByUser() async throws {
         var simulation = NotesApp.simulation()
         simulation.user("gives up what was refused") { device, _ in
             try await NotesApp.forget(device)
@@ -137,7 +137,7 @@ struct AppSimulatorTests {
     }
 
     @Test("a run that shows nothing says so")
-    func idle() async throws {
+    func idleSimulation() async throws {
         var failing = NotesApp.simulation(faults: .none)
         failing.user("breaks off") { _, _ in throw CancellationError() }
         let broken = failing

@@ -14,7 +14,7 @@ struct SimulatedWorldTests {
     }
 
     @Test("two devices that do not know of each other: one edit is taken, the other one kept")
-    func refused() async throws {
+    func refusedEditInSimulation() async throws {
         let world = try SimulatedWorld(simulation(), seed: 1, isRecorded: true)
         try await world.begin()
         let (ann, bea) = (world.devices[0], world.devices[1])
@@ -90,7 +90,7 @@ struct SimulatedWorldTests {
     }
 
     @Test("a schema that cannot be used is refused where the world is made")
-    func schema() throws {
+    func schemaOfWorld() throws {
         let simulation = Simulation("wrong", schema: .sql("CREATE TABLE teams (name TEXT)"))
         let error = #expect(throws: StoreError.self) { try SimulatedWorld(simulation, seed: 1) }
         #expect(error?.kind == .schema)
@@ -112,7 +112,7 @@ struct FaultPlanTests {
     }
 
     @Test("all rates have names, and a name that no rate has is refused with those there are")
-    func names() throws {
+    func namesOfRates() throws {
         #expect(FaultPlan.rates.count == Mirror(reflecting: FaultPlan()).children.count)
         let wrong = Data("{\"lostRequest\":3}".utf8)
         let error = #expect(throws: DecodingError.self) {

@@ -140,7 +140,7 @@ struct AnewTests {
     }
 
     @Test("refused sets, receipts and the id map stay")
-    func kept() throws {
+    func keptThroughAnew() throws {
         let (world, mine, other) = try world("anew-kept")
         try mine.write { try $0.insert("teams", ["name": "Mine"]) }
         try mine.sync(with: world.server)
@@ -216,7 +216,7 @@ struct AnewTests {
     }
 
     @Test("what other programs wrote before is queued, not lost")
-    func foreign() throws {
+    func foreignWritesBeforeAnew() throws {
         let (world, mine, other) = try world("anew-foreign")
         let shell = try Connection(
             path: "device.sqlite", mode: .readWrite, vfs: mine.disk.vfsName)

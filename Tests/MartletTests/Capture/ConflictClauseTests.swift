@@ -33,7 +33,7 @@ struct ConflictClauseTests {
     @Test(
         "remote change that swaps unique values comes in, whatever the constraint's clause",
         arguments: ["ROLLBACK", "IGNORE", "REPLACE", "FAIL", "ABORT"])
-    func swapped(clause: String) throws {
+    func swappedWithConflictClause(clause: String) throws {
         let device = try DeviceFixture(
             script:
                 "CREATE TABLE tags(id INTEGER PRIMARY KEY, code TEXT UNIQUE ON CONFLICT \(clause))")
@@ -54,7 +54,7 @@ struct ConflictClauseTests {
     }
 
     @Test("what SQLite passes over is told to the caller, and to no hook")
-    func passedOver() throws {
+    func passedOverIsToldToCaller() throws {
         let device = try DeviceFixture(
             script: "CREATE TABLE tags(id INTEGER PRIMARY KEY, code TEXT UNIQUE ON CONFLICT IGNORE)"
         )
@@ -162,7 +162,7 @@ struct ConflictClauseTests {
     }
 
     @Test("a key that differs in case is another record, and takes no row's place")
-    func keys() throws {
+    func keysOfAnotherCase() throws {
         let device = try DeviceFixture(
             script: "CREATE TABLE notes(id TEXT PRIMARY KEY COLLATE NOCASE, body TEXT)")
         func entry(_ id: String, _ revision: Revision, _ body: Value) -> ChangeSet {

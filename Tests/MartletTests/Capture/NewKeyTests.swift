@@ -42,7 +42,7 @@ struct NewKeyTests {
     }
 
     @Test("an own record that is still there can be replaced under its temporary key")
-    func replaced() throws {
+    func replacedTemporaryKey() throws {
         let device = try DeviceFixture()
         try device.write { try $0.insert("teams", ["name": "a"]) }
         try device.shell("REPLACE INTO teams(id, name) VALUES (-2, 'b')")
@@ -131,7 +131,7 @@ struct NewKeyTests {
     }
 
     @Test("a key of text that the server would refuse is refused when it is written")
-    func textKeys() throws {
+    func textKeysRefusedByServer() throws {
         let device = try DeviceFixture()
         let said = refusal("INSERT INTO notes(id) VALUES ('a' || char(0) || 'b')", on: device)
         #expect(said?.contains("without NUL") == true)

@@ -16,7 +16,7 @@ struct PushedOutTests {
             "UPDATE OR REPLACE t SET v = 1 WHERE id = 2; INSERT OR IGNORE INTO t VALUES (1, 1)",
             "UPDATE OR REPLACE t SET v = 1 WHERE id = 2; INSERT INTO t VALUES (1, 1) ON CONFLICT DO NOTHING",
         ])
-    func passedOver(statements: String) throws {
+    func passedOverAfterPushedOut(statements: String) throws {
         let device = try DeviceFixture(
             script: "CREATE TABLE t(id INTEGER PRIMARY KEY, v INTEGER UNIQUE)")
         try device.apply(
@@ -140,7 +140,7 @@ struct PushedOutTests {
             "v INTEGER, g TEXT AS (v || '.') UNIQUE",
             "v INTEGER NOT NULL DEFAULT 5, g TEXT AS (v || '.') UNIQUE",
         ])
-    func renamed(declaration: String) throws {
+    func renamedColumnOfExpression(declaration: String) throws {
         let device = try device(declaration)
         try device.shell("ALTER TABLE t RENAME COLUMN v TO away")
         try device.shell(

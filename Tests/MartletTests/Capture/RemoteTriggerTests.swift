@@ -37,7 +37,7 @@ struct RemoteTriggerTests {
     }
 
     @Test("what they write to synchronised tables comes from where the edit was made, once")
-    func once() throws {
+    func onceFromTriggers() throws {
         let device = try DeviceFixture(script: Self.script)
         try device.apply(
             [.entry(1, .created("teams", 5, at: 1, ["name": "falcons", "touched": 0]))],

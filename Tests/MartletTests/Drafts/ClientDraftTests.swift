@@ -68,7 +68,7 @@ struct ClientDraftTests {
     }
 
     @Test("kept edits are saved on top of the new truth, and are accepted")
-    func kept() async throws {
+    func keptEdits() async throws {
         let (ours, theirs) = try await clients()
         let draft = try await ours.client.draft(of: ours.players, 1)
         let listener = Listener(draft, of: ours, answer: .keep)
@@ -131,7 +131,7 @@ struct ClientDraftTests {
     }
 
     @Test("a refused save is told before its edits are taken back")
-    func refused() async throws {
+    func refusedSaveIsTold() async throws {
         let (ours, theirs) = try await clients()
         let draft = try await ours.client.draft(of: ours.players, 1)
         let listener = Listener(draft, of: ours)

@@ -36,7 +36,7 @@ struct MigrationAnewTests {
     }
 
     @Test("the tables are made anew, empty; what is queued stays, under the new names")
-    func anew() throws {
+    func anewAfterMigration() throws {
         let file = try SyncedFile("anew")
         let frozen = try file.rows("SELECT frozen FROM martlet_outbox WHERE sent = 1")
         let (store, outcome) = try open(

@@ -32,7 +32,7 @@ struct MigrationFallbackTests {
     }
 
     @Test("the file can go back to the copy made before the first version")
-    func restored() throws {
+    func restoredBeforeMigration() throws {
         let (file, before, _) = try file("restored")
         let outcome = try file.migrate(Versions.all + [Self.broken], fallback: .restoreCopy)
         guard case .restored(to: 1, let failure) = outcome else {
@@ -125,7 +125,7 @@ struct MigrationFallbackTests {
     }
 
     @Test("a locked file is no failure of a version")
-    func locked() throws {
+    func lockedMigration() throws {
         let (file, before, _) = try file("locked")
         let other = try file.other()
         try other.begin()

@@ -125,7 +125,7 @@ struct MigrationRefusalTests {
     }
 
     @Test("a change of the schema is refused in a sentence", arguments: Refused.schema)
-    func schema(refused: Refused) throws {
+    func schemaChangeRefused(refused: Refused) throws {
         try check(refused)
     }
 
@@ -164,7 +164,7 @@ struct MigrationRefusalTests {
             ("IF NOT EXISTS main.\"x\" ON players(shirt % 1) WHERE shirt > 0;", "2"),
             ("x ON notes(body)", "b"),
         ])
-    func unique(index: String, key: String) throws {
+    func uniqueIndexInMigration(index: String, key: String) throws {
         let file = try PlainFile("unique")
         try file.migrate(
             Versions.all + [

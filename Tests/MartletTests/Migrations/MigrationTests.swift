@@ -115,7 +115,7 @@ struct MigrationTests {
     @Test(
         "numbers must ascend from 1",
         arguments: [([0], "below 1"), ([-3], "below 1"), ([1, 1], "twice"), ([2, 1], "behind")])
-    func order(numbers: [Int], sentence: String) throws {
+    func orderOfVersions(numbers: [Int], sentence: String) throws {
         let error = #expect(throws: StoreError.self) {
             try Migrations(numbers.map { Migration($0, "v\($0)") { _ in } })
         }
@@ -141,7 +141,7 @@ struct MigrationTests {
     }
 
     @Test("a version that came into the list too late is refused")
-    func late() throws {
+    func lateVersion() throws {
         let file = try PlainFile("late")
         try file.migrate(Versions.all)
         let error = #expect(throws: StoreError.self) {

@@ -126,7 +126,7 @@ struct OthersColumnsTests {
     @Test(
         "once the server has sent a value of the column, or the app declares it, new records name it",
         arguments: [false, true])
-    func announced(isByServer: Bool) throws {
+    func announcedColumnOfOthers(isByServer: Bool) throws {
         let device = try Self.device()
         try device.shell("ALTER TABLE teams ADD COLUMN colour TEXT DEFAULT 'red'")
         try device.reopen(script: nil)
@@ -155,7 +155,7 @@ struct OthersColumnsTests {
     }
 
     @Test("an edit made before a column was renamed is sent under its name of then")
-    func renamed() throws {
+    func renamedColumnAfterEdit() throws {
         let device = try Self.device()
         try device.write { try $0.update("teams", .integer(2), ["name": "Larks"]) }
         try device.shell(
@@ -318,7 +318,7 @@ struct OthersColumnsTests {
         """
 
     @Test("two columns that swap their names are refused until they swap back")
-    func swapped() throws {
+    func swappedColumns() throws {
         let device = try Self.device()
         try device.write { try $0.update("teams", .integer(2), ["name": "Larks"]) }
         try device.shell(

@@ -96,7 +96,7 @@ struct RenamedTableTests {
     }
 
     @Test("while a table is away, what is written to it waits, and all else goes on")
-    func waiting() throws {
+    func waitingForTable() throws {
         let device = try Self.device()
         try device.shell(Self.away)
         try device.reopen(script: nil)
@@ -116,7 +116,7 @@ struct RenamedTableTests {
     }
 
     @Test("two tables that swap names are refused until they swap back", arguments: 0..<4)
-    func swapped(looks: Int) throws {
+    func swappedTables(looks: Int) throws {
         let device = try Self.device()
         try device.shell("UPDATE teams SET name = 'A' WHERE id = 1")
         if looks & 1 != 0 { try device.reopen(script: nil) }
@@ -169,7 +169,7 @@ struct RenamedTableTests {
     }
 
     @Test("a table made anew beside the old one is refused until one is gone", arguments: 0..<4)
-    func replaced(looks: Int) throws {
+    func replacedTableBesideOld(looks: Int) throws {
         let device = try Self.device()
         try device.shell(
             """

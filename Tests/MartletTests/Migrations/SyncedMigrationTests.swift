@@ -230,7 +230,7 @@ struct SyncedMigrationTests {
     }
 
     @Test("edits that cancel each other out leave no change set")
-    func cancelled() throws {
+    func cancelledOutEdits() throws {
         try file.open(
             SyncedVersions.all + [
                 Migration(7, "nothing") { context in
@@ -292,7 +292,7 @@ struct SyncedMigrationTests {
     }
 
     @Test("a refusal of what was sent before the versions shows the truth under the new schema")
-    func refused() throws {
+    func refusedBeforeVersions() throws {
         try file.open()
         let identifier = try file.gather().changeSets[0].identifier ?? ""
         try file.apply([.refusal(identifier, .permission)], reaching: 3)

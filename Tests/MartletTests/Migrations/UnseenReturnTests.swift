@@ -76,14 +76,15 @@ struct UnseenReturnTests {
         #expect(kept.map(\.revision) == [3])
         #expect(kept.first?.attributes == ["name": "Owls", "city": "Paris"])
         try device.shell("UPDATE teams SET name = 'Rooks' WHERE id = 2")
-        #expect(try Self.bases(device).allSatisfy { $0 ?? 0 < 3 })
+        let bases = try Self.bases(device)
+        #expect(!bases.isEmpty && bases.allSatisfy { $0 ?? 0 < 3 })
         #expect(try device.store.contradiction() == nil)
     }
 
     @Test(
         "a value that was withheld meanwhile, and can be sent afterwards, is one of the earlier record"
     )
-    func withheld() throws {
+    func withheldWhileColumnAway() throws {
         let device = try Self.device()
         try Self.changeCity(of: 1, to: "Paris", device)
         try device.shell("UPDATE teams SET town = x'00', name = 'Hens' WHERE id = 1")
@@ -176,7 +177,7 @@ struct UnseenReturnTests {
     }
 
     @Test("a column that was away when a snapshot came has the server's nulls, and not its default")
-    func snapshot() throws {
+    func snapshotWhileColumnAway() throws {
         let lazy = try LazyWorld("lazy-away")
         try lazy.others { try $0.update("teams", .integer(1), ["city": .null]) }
         try lazy.others { try $0.update("teams", .integer(2), ["city": "Rome"]) }

@@ -37,7 +37,7 @@ struct ClientObservationTests {
     }
 
     @Test("a refusal is told as such, with the record as the server has it")
-    func refused() async throws {
+    func refusedSetIsObserved() async throws {
         let server = try LocalServer()
         let (ours, theirs) = (try await TestClient(server), try await TestClient(server))
         try await theirs.insert(Player(name: "Ann"))
@@ -120,7 +120,7 @@ struct ClientObservationTests {
     }
 
     @Test("what another process writes to the file is noticed by itself")
-    func elsewhere() async throws {
+    func elsewhereByProcess() async throws {
         let ours = try await TestClient(nil) { $0.externalWritesPeriod = .milliseconds(5) }
         var values = ours.notes.observeCount(in: ours.client).withChanges.makeAsyncIterator()
         #expect(try await values.next()?.value == 0)

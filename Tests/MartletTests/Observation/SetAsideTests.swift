@@ -66,7 +66,7 @@ struct SetAsideTests {
     }
 
     @Test("deltas that came before are passed over, told and counted")
-    func passedOver() throws {
+    func passedOverDeltas() throws {
         let world = NodeFixture(try .withTeams())
         let stream = try world.goLive()
         let old = SyncCoder.encode(

@@ -74,7 +74,7 @@ struct DeviceFullTextTests {
     }
 
     @Test("tables with text keys are searched too; the index outlives a new opening")
-    func textKeys() throws {
+    func textKeysAreSearched() throws {
         let device = try DeviceFixture()
         let search = FullTextTable(on: Notes(), columns: Notes().body)
         try device.write { context in

@@ -100,7 +100,7 @@ struct DeviceQueryTests {
     }
 
     @Test("a record in memory may still point at a temporary id when it is written")
-    func references() throws {
+    func referencesByTemporaryID() throws {
         let device = try confirmed()
         try device.write { (context) throws in
             try players.insert(Player(team_id: -2, name: "Bo"), in: context)

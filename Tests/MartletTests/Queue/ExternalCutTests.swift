@@ -41,7 +41,7 @@ struct ExternalCutTests {
     }
 
     @Test("a note of many bytes is cut, also where its records are few")
-    func bytes() throws {
+    func bytesCutNote() throws {
         let device = try DeviceFixture(script: Self.script)
         try device.shell(
             """
@@ -58,7 +58,7 @@ struct ExternalCutTests {
     }
 
     @Test("a record that is too large alone is withheld; it goes out once it is smaller")
-    func tooLarge() throws {
+    func tooLargeRecord() throws {
         let device = try DeviceFixture(script: Self.script)
         try device.shell(
             """
@@ -76,7 +76,7 @@ struct ExternalCutTests {
     }
 
     @Test("parents go before children, whatever order they were written in")
-    func references() throws {
+    func referencesOrderRecords() throws {
         let device = try DeviceFixture(script: Self.script)
         try device.shell(
             """

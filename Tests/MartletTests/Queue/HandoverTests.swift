@@ -98,7 +98,7 @@ struct HandoverTests {
     }
 
     @Test("a value that someone else took is refused all the same, and nothing of the save stays")
-    func taken() throws {
+    func takenUniqueValue() throws {
         let device = try Self.device()
         try device.write(Deed.swap.run)
         try device.write { context in

@@ -62,7 +62,7 @@ struct LongQueueTests {
     }
 
     @Test("twice as many edits of one record cost twice as much", arguments: [1, 8])
-    func linear(records: Int) throws {
+    func linearEdits(records: Int) throws {
         let (single, double) = (
             try Self.cost(400, records: records), try Self.cost(800, records: records)
         )

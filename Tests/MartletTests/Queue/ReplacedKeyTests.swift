@@ -24,7 +24,7 @@ struct ReplacedKeyTests {
     @Test(
         "server and devices take a key of another case",
         arguments: ["ON DELETE CASCADE", "ON UPDATE CASCADE", ""])
-    func replaced(action: String) throws {
+    func replacedKeyOfAnotherCase(action: String) throws {
         let name = "replaced-key-\(action.filter(\.isLetter))"
         let script = Self.script.replacing("ACTION", with: action)
         let server = SmallServer(switchedOff: FaultDisk(name: "\(name)-server"), script: script)

@@ -74,7 +74,7 @@ struct TooLargeRequestTests {
     }
 
     @Test("what may be saved can be sent: a set of the largest size fits into a request's body")
-    func limits() {
+    func limitsOfSavedSets() {
         #expect(Limits.savedSetBytes < Limits.requestBytes)
         #expect(Limits.requestBytes - Limits.savedSetBytes >= 64 << 10)
         #expect(Limits.uploadBytes <= Limits.savedSetBytes)

@@ -55,7 +55,7 @@ struct UnfitImageTests {
     }
 
     @Test("what is refused leaves what the server has in quarantine, and can be tried again")
-    func refused() throws {
+    func refusedToQuarantine() throws {
         let device = try device()
         let sets = try device.gather().changeSets
         let report = try device.apply(

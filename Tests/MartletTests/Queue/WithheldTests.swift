@@ -133,7 +133,7 @@ struct WithheldTests {
     }
 
     @Test("a record that others deleted stays gone, and what it was given is still named")
-    func deleted() throws {
+    func deletedWhileWithheld() throws {
         let device = try Self.device()
         try device.shell("UPDATE teams SET r = 9e999 WHERE id = 1")
         try device.apply(
@@ -205,7 +205,7 @@ struct WithheldTests {
     }
 
     @Test("a new record that is given up goes with what waits for it")
-    func givenUp() throws {
+    func givenUpWithheldRecord() throws {
         let device = try Self.device()
         try device.shell(
             """
@@ -224,7 +224,7 @@ struct WithheldTests {
     }
 
     @Test("a device that begins anew takes them along, and deletes nothing")
-    func anew() throws {
+    func anewWithWithheld() throws {
         let world = try SmallWorld("withheld-anew")
         let device = try world.device()
         try device.write { try $0.insert("teams", ["name": "a"]) }
@@ -247,7 +247,7 @@ struct WithheldTests {
     }
 
     @Test("a new record waits with what refers to it, and goes out with it under one id")
-    func made() throws {
+    func madeWhileWithheld() throws {
         let world = try SmallWorld("withheld-made")
         let device = try world.device()
         try device.write { try $0.insert("teams", ["name": "a"]) }
@@ -317,7 +317,7 @@ struct WithheldTests {
     }
 
     @Test("the check passes over it, and finds what else differs")
-    func check() async throws {
+    func checkPassesWithheld() async throws {
         let server = try CheckServer(script: Self.script)
         try await server.send(
             """

@@ -4,6 +4,7 @@ import MartletStore
 import SQLiteKit
 import SmallWorlds
 import Testing
+import TextComparison
 
 @testable import Martlet
 @testable import MartletDevice
@@ -23,16 +24,18 @@ struct DeltaBatchTests {
                     .upsert(4, "notes", "7", #"{"body":"x"}"#, isNew: true),
                 ]))
         #expect(outcome == "applied 4")
-        #expect(try device.rows("SELECT id, name, city FROM teams") == [[1, "Hawks", "Bergen"]])
-        #expect(try device.rows("SELECT id, team_id, name FROM players") == [[7, 1, "Ada"]])
-        #expect(try device.rows("SELECT id, body FROM notes") == [["7", "x"]])
-        #expect(try device.store.revision == 4)
-        #expect(try device.store.lineage == "l4")
-        #expect(try device.gather().changeSets.isEmpty)
+        expectText(
+            try device.text(),
+            """
+            at 4, lineage l4
+            teams 1 @3: name "Hawks", city "Bergen"
+            players 7 @3: team_id 1, name "Ada"
+            notes 7 @4: body "x"
+            """)
     }
 
     @Test("what is there already is passed over, and the version never goes back")
-    func repeated() throws {
+    func repeatedBatch() throws {
         let device = try DeviceFixture.withTeams()
         let batch = DeltaBatch.batch(
             1, 3,
@@ -41,21 +44,26 @@ struct DeltaBatchTests {
                 .upsert(3, "teams", "1", #"{"name":"Hawks"}"#),
             ])
         #expect(try device.take(batch) == "applied 3")
-        #expect(try device.rows("SELECT name FROM teams ORDER BY id") == [["Hawks"], ["Ravens"]])
+        let once = try device.text()
+        expectText(
+            once,
+            """
+            at 3, lineage l3
+            teams 1 @3: name "Hawks", city "Bergen"
+            teams 2 @2: name "Ravens"
+            """)
         #expect(try device.take(batch) == "old")
         #expect(try device.take(.batch(0, 1, [.delete(1, "teams", "1")])) == "old")
-        #expect(try device.store.revision == 3)
-        #expect(try device.store.lineage == "l3")
-        #expect(try device.rows("SELECT count(*) FROM teams") == [[2]])
+        expectText(try device.text(), once)
     }
 
     @Test("a batch that begins further on is not applied: the gap is fetched first")
     func gap() throws {
         let device = try DeviceFixture.withTeams()
+        let before = try device.text()
         let late = DeltaBatch.batch(3, 4, [.delete(4, "teams", "1")])
         #expect(try device.take(late) == "needs exchange")
-        #expect(try device.store.revision == 2)
-        #expect(try device.rows("SELECT count(*) FROM teams") == [[2]])
+        expectText(try device.text(), before)
     }
 
     @Test("the bare form is taken as complete, unless it ends in a version it has no delta of")
@@ -64,24 +72,34 @@ struct DeltaBatchTests {
         #expect(
             try device.take(.batch(nil, 4, [.upsert(4, "teams", "9", #"{"name":"Owls"}"#)]))
                 == "applied 4")
-        #expect(try device.rows("SELECT name, city FROM teams WHERE id = 9") == [["Owls", "Oslo"]])
+        let complete = try device.text()
+        expectText(
+            complete,
+            """
+            at 4, lineage l4
+            teams 1 @1: name "Falcons", city "Bergen"
+            teams 2 @2: name "Ravens"
+            teams 9 @4: name "Owls", city "Oslo"
+            """)
         #expect(
             try device.take(.batch(nil, 900, [.delete(5, "teams", "9")])) == "needs exchange")
-        #expect(try device.store.revision == 4)
+        expectText(try device.text(), complete)
     }
 
     @Test("a difference over the stream is left to an exchange, which brings own fates with it")
-    func difference() throws {
+    func differenceOverStream() throws {
         let device = try DeviceFixture.withTeams()
+        let before = try device.text()
         var batch = DeltaBatch.batch(2, 9, [.delete(9, "teams", "1")])
         batch.isDifference = true
         #expect(try device.take(batch) == "needs exchange")
-        #expect(try device.rows("SELECT count(*) FROM teams") == [[2]])
+        expectText(try device.text(), before)
     }
 
     @Test("a failure in the middle rolls all back and names the delta")
     func failure() throws {
         let device = try DeviceFixture.withTeams()
+        let before = try device.text()
         let error = #expect(throws: StoreError.self) {
             try device.take(
                 .batch(
@@ -93,8 +111,7 @@ struct DeltaBatchTests {
         }
         #expect(error?.kind == .inconsistent)
         #expect(error?.message.contains("teams 2 at revision 4") == true)
-        #expect(try device.rows("SELECT name FROM teams ORDER BY id") == [["Falcons"], ["Ravens"]])
-        #expect(try device.store.revision == 2)
+        expectText(try device.text(), before)
         #expect(try device.store.contradiction() == nil)
     }
 
@@ -108,26 +125,27 @@ struct DeltaBatchTests {
         ])
     func unreadable(_ delta: Delta) throws {
         let device = try DeviceFixture.withTeams()
+        let before = try device.text()
         let error = #expect(throws: StoreError.self) {
             try device.take(.batch(2, 3, [delta]))
         }
         #expect(error?.kind == .inconsistent)
-        #expect(try device.store.revision == 2)
-        #expect(try device.rows("SELECT count(*) FROM teams") == [[2]])
+        expectText(try device.text(), before)
     }
 
     @Test("a batch of another data set stops the device")
     func otherDataSet() throws {
         let device = try DeviceFixture.withTeams()
+        let before = try device.text()
         var batch = DeltaBatch.batch(2, 3, [.delete(3, "teams", "1")])
         batch.dataSet = "other"
         let error = #expect(throws: SyncError.self) { try device.take(batch) }
         #expect(error?.kind == .wrongDataSet)
-        #expect(try device.rows("SELECT count(*) FROM teams") == [[2]])
+        expectText(try device.text(), before)
     }
 
     @Test("unknown types and attributes are kept aside, and the rest is applied")
-    func unknown() throws {
+    func unknownTypesAreKept() throws {
         let device = try DeviceFixture.withTeams()
         try device.take(
             .batch(
@@ -136,10 +154,15 @@ struct DeltaBatchTests {
                     .upsert(3, "teams", "1", #"{"name":"Hawks","motto":"up"}"#),
                     .upsert(3, "trophies", "4", #"{"year":1999}"#, isNew: true),
                 ]))
-        #expect(try device.rows("SELECT name FROM teams WHERE id = 1") == [["Hawks"]])
-        #expect(
-            try device.rows("SELECT type, id, revision FROM martlet_aside ORDER BY type")
-                == [["teams", 1, 3], ["trophies", 4, 3]])
+        expectText(
+            try device.text(),
+            """
+            at 3, lineage l3
+            teams 1 @3: name "Hawks", city "Bergen"
+            teams 2 @2: name "Ravens"
+            aside teams 1 @3: motto "up"
+            aside trophies 4 @3: year 1999
+            """)
     }
 
     @Test("an own set that comes back over the stream before its receipt settles it, once")
@@ -151,9 +174,19 @@ struct DeltaBatchTests {
         let batch = DeltaBatch.batch(
             2, 3, [.upsert(3, "teams", "30", #"{"name":"Owls"}"#, isNew: true, own: own, old: -2)])
         #expect(try device.take(batch) == "applied 3")
-        #expect(
-            try device.rows("SELECT id, city FROM teams WHERE name = 'Owls'") == [[30, "Rome"]])
-        #expect(try device.store.receipts(limit: 9).map(\.identifier) == [own])
+        let once = try device.text()
+        expectText(
+            once,
+            """
+            at 3, lineage l3
+            teams 1 @1: name "Falcons", city "Bergen"
+            teams 2 @2: name "Ravens"
+            teams 30 @3: name "Owls", city "Rome"
+            base teams 30 @3: name "Owls"
+            queued 2 update teams 30 @3: city "Rome"
+            receipt 1: accepted at 3
+            teams -2 is 30
+            """)
         // The answer brings the same entry again.
         try device.apply(
             [
@@ -161,8 +194,7 @@ struct DeltaBatchTests {
                     3, own: own,
                     .created("teams", 30, old: -2, at: 3, ["name": "Owls", "city": .null]))
             ], reaching: 3)
-        #expect(
-            try device.rows("SELECT id, city FROM teams WHERE name = 'Owls'") == [[30, "Rome"]])
+        expectText(try device.text(), once)
         #expect(try device.gather().changeSets.map { $0.types[0].update } == [[.integer(30)]])
     }
 }

@@ -4,6 +4,7 @@ import MartletStore
 import SQLiteKit
 import SmallWorlds
 import Testing
+import TextComparison
 
 @testable import Martlet
 @testable import MartletDevice
@@ -17,7 +18,7 @@ struct DifferenceTests {
     }
 
     @Test("rows are inserted or replaced whole, and what is gone is deleted")
-    func rows() throws {
+    func rowsOfDifference() throws {
         let device = try DeviceFixture.withTeams()
         var teams = whole("teams", 1, at: 8, ["name": "Hawks"])
         teams.update.append(.integer(5))
@@ -27,17 +28,17 @@ struct DifferenceTests {
         teams.delete = [.integer(2), .integer(3)]
         _ = try device.gather()
         try device.apply([DeviceFixture.difference(9, teams)], reaching: 9)
-        #expect(
-            try device.rows("SELECT id, name, city FROM teams ORDER BY id")
-                == [[1, "Hawks", .null], [5, "Owls", .null]])
-        #expect(
-            try device.rows("SELECT id, revision FROM martlet_records ORDER BY id")
-                == [[1, 8], [5, 9]])
-        #expect(try device.store.revision == 9)
+        expectText(
+            try device.text(),
+            """
+            at 9, lineage l9
+            teams 1 @8: name "Hawks"
+            teams 5 @9: name "Owls"
+            """)
     }
 
     @Test("rows that exchange a unique value come in")
-    func swap() throws {
+    func swapInDifference() throws {
         let device = try DeviceFixture.withTeams()
         try device.apply(
             [
@@ -52,8 +53,15 @@ struct DifferenceTests {
                 attributes: ["name": "B", "shirt": 1]))
         _ = try device.gather()
         try device.apply([DeviceFixture.difference(7, players)], reaching: 7)
-        #expect(try device.rows("SELECT shirt FROM players ORDER BY id") == [[2], [1]])
-        #expect(try device.store.quarantined().isEmpty)
+        expectText(
+            try device.text(),
+            """
+            at 7, lineage l7
+            teams 1 @1: name "Falcons", city "Bergen"
+            teams 2 @2: name "Ravens"
+            players 1 @6: name "A", shirt 2
+            players 2 @7: name "B", shirt 1
+            """)
     }
 
     @Test("own sets beside a difference settle, and do not bring old values back")
@@ -68,9 +76,14 @@ struct DifferenceTests {
                     9, whole("teams", 1, at: 8, ["name": "Theirs", "city": "Rome"])),
                 .entry(3, own: own, .updated("teams", 1, at: 3, ["name": "Mine"])),
             ], reaching: 9)
-        #expect(try device.rows("SELECT name FROM teams WHERE id = 1") == [["Theirs"]])
-        #expect(try device.store.outboxCount == 0)
-        #expect(try device.store.receipts(limit: 9).map(\.outcome) == [.accepted])
+        expectText(
+            try device.text(),
+            """
+            at 9, lineage l9
+            teams 1 @8: name "Theirs", city "Rome"
+            teams 2 @2: name "Ravens"
+            receipt 1: accepted at 3
+            """)
         #expect(try device.store.contradiction() == nil)
     }
 
@@ -93,10 +106,22 @@ struct DifferenceTests {
                 .entry(3, own: sent[0], .updated("teams", 1, at: 3, ["name": "First"])),
                 .entry(4, own: sent[1], .updated("teams", 2, at: 4, ["name": "Other"])),
             ], reaching: 9)
-        #expect(
-            try device.rows("SELECT name FROM teams ORDER BY id") == [["Second"], ["Theirs"]])
-        #expect(try device.store.parked().map(\.reason) == [.stale])
-        #expect(try device.gather().changeSets.map { $0.types[0].update } == [[.integer(1)]])
+        expectText(
+            try device.text(),
+            """
+            at 9, lineage l9
+            teams 1 @3: name "Second"
+            teams 2 @8: name "Theirs"
+            base teams 1 @3: name "First"
+            queued 3 update teams 1 @3: name "Second"
+            parked 4: stale
+            parked 4: update teams 2 @4: name "Mine too"
+            parked 4: base of teams 2: name "Ravens"
+            parked 4: theirs of teams 2: name "Theirs"
+            receipt 1: accepted at 3
+            receipt 2: accepted at 4
+            receipt 4: refused, stale
+            """)
     }
 
     @Test("of two own sets beside a difference, the verdict on the later one may come first")
@@ -113,8 +138,19 @@ struct DifferenceTests {
                 .entry(4, own: sent[1], .updated("teams", 7, at: 4, ["city": "Rome"])),
                 .entry(3, own: sent[0], .created("teams", 7, old: -2, at: 3, ["name": "Falcons"])),
             ], reaching: 9)
-        #expect(
-            try device.rows("SELECT name, city FROM teams WHERE id = 7") == [["Hawks", "Rome"]])
+        expectText(
+            try device.text(),
+            """
+            at 9, lineage l9
+            teams 1 @1: name "Falcons", city "Bergen"
+            teams 2 @2: name "Ravens"
+            teams 7 @4: name "Hawks", city "Rome"
+            base teams 7 @4: name "Falcons", city "Rome"
+            queued 3 update teams 7 @4: name "Hawks"
+            receipt 1: accepted at 3
+            receipt 2: accepted at 4
+            teams -2 is 7
+            """)
         // It is based on what the device's own later set made of the record.
         #expect(try device.gather().changeSets.map { $0.types[0].entries[0].revision } == [4])
     }
@@ -128,29 +164,53 @@ struct DifferenceTests {
         // The verdict comes after what it made of the record.
         let team = whole("teams", 1, at: 4, ["name": "Falcons", "city": "Rome"])
         try device.apply([DeviceFixture.difference(4, team)], reaching: 4)
-        #expect(try device.store.parkedCount == 0)
+        expectText(
+            try device.text(),
+            """
+            at 4, lineage l4
+            teams 1 @4: name "Hawks", city "Rome"
+            teams 2 @2: name "Ravens"
+            base teams 1 @4: name "Falcons", city "Rome"
+            queued 1 (sent) update teams 1 @1: city "Rome"
+            queued 2 update teams 1 @1: name "Hawks"
+            """)
         try device.apply(
             [.entry(4, own: sent[0], .updated("teams", 1, at: 4, ["city": "Rome"]))], reaching: 4)
-        #expect(try device.store.parkedCount == 0)
-        #expect(try device.store.outboxCount == 1)
-        #expect(
-            try device.rows("SELECT name, city FROM teams WHERE id = 1") == [["Hawks", "Rome"]])
+        expectText(
+            try device.text(),
+            """
+            at 4, lineage l4
+            teams 1 @4: name "Hawks", city "Rome"
+            teams 2 @2: name "Ravens"
+            base teams 1 @4: name "Falcons", city "Rome"
+            queued 2 update teams 1 @1: name "Hawks"
+            receipt 1: accepted at 4
+            """)
     }
 
     @Test("parts are kept until the last comes, across a restart, and applied together")
-    func parts() throws {
+    func partsOfDifferenceAreStaged() throws {
         let device = try DeviceFixture.withTeams()
         _ = try device.gather()
         let first = DeviceFixture.difference(5, whole("teams", 1, at: 5, ["name": "Hawks"]))
         let isStaged = try device.store.stage(
             [first], reaching: 5, more: true, lineage: "l5", dataSet: "d", owner: "test", now: 1)
         #expect(isStaged)
-        #expect(try device.rows("SELECT name FROM teams WHERE id = 1") == [["Falcons"]])
-        #expect(try device.store.revision == 2)
+        let staged = try device.text()
+        expectText(
+            staged,
+            """
+            at 2, lineage l2
+            staged up to 5
+            staged parts: 1
+            teams 1 @1: name "Falcons", city "Bergen"
+            teams 2 @2: name "Ravens"
+            """)
         try device.reopen()
         // The stream must not slip in between.
         #expect(
             try device.take(.batch(2, 3, [.delete(3, "teams", "2")])) == "needs exchange")
+        expectText(try device.text(), staged)
         let request = try device.gather()
         #expect(request.maxRevision == 5)
         #expect(request.wantsRows)
@@ -158,10 +218,13 @@ struct DifferenceTests {
         try device.apply(
             [DeviceFixture.difference(9, whole("teams", 2, at: 9, ["name": "Owls"]))],
             reaching: 9)
-        #expect(try device.rows("SELECT name FROM teams ORDER BY id") == [["Hawks"], ["Owls"]])
-        #expect(try device.store.revision == 9)
-        #expect(try !device.store.hasStaged)
-        #expect(try device.rows("SELECT count(*) FROM martlet_inbox") == [[0]])
+        expectText(
+            try device.text(),
+            """
+            at 9, lineage l9
+            teams 1 @5: name "Hawks"
+            teams 2 @9: name "Owls"
+            """)
     }
 
     @Test("rows of a part that ends within a revision are as new as that revision")
@@ -178,8 +241,22 @@ struct DifferenceTests {
         try device.write { try $0.update("teams", .integer(2), ["city": "Bonn"]) }
         let report = try device.apply(
             [DeviceFixture.difference(3, whole("players", 1, at: 3, ["name": "New"]))], reaching: 3)
-        #expect(try device.store.parked().map(\.reason) == [.stale, .stale])
-        #expect(try device.rows("SELECT id, name, city FROM teams") == [[1, "Hawks", .null]])
+        expectText(
+            try device.text(),
+            """
+            at 3, lineage l3
+            teams 1 @3: name "Hawks"
+            players 1 @3: name "New"
+            parked 1: stale
+            parked 1: update teams 1 @1: city "Rome"
+            parked 1: base of teams 1: name "Falcons", city "Bergen"
+            parked 1: theirs of teams 1: name "Hawks"
+            parked 2: stale
+            parked 2: update teams 2 @2: city "Bonn"
+            parked 2: base of teams 2: name "Ravens"
+            receipt 1: refused, stale
+            receipt 2: refused, stale
+            """)
         #expect(report.changedTypes == ["teams", "players"])
         #expect(report.removed == ["teams": [.integer(2)]])
     }
@@ -194,8 +271,18 @@ struct DifferenceTests {
                 [part], reaching: 5, more: true, lineage: "l5", dataSet: "d", owner: "test", now: 1)
         }
         #expect(try stage())
+        let once = try device.text()
+        expectText(
+            once,
+            """
+            at 2, lineage l2
+            staged up to 5
+            staged parts: 1
+            teams 1 @1: name "Falcons", city "Bergen"
+            teams 2 @2: name "Ravens"
+            """)
         #expect(try !stage())
-        #expect(try device.rows("SELECT count(*) FROM martlet_inbox") == [[1]])
+        expectText(try device.text(), once)
     }
 
     @Test("a difference made before the stream moved on is not applied")
@@ -203,12 +290,20 @@ struct DifferenceTests {
         let device = try DeviceFixture.withTeams()
         _ = try device.gather()
         try device.take(.batch(2, 3, [.upsert(3, "teams", "1", #"{"name":"Newest"}"#)]))
+        let newest = try device.text()
+        expectText(
+            newest,
+            """
+            at 3, lineage l3
+            teams 1 @3: name "Newest", city "Bergen"
+            teams 2 @2: name "Ravens"
+            """)
         #expect(throws: FixtureError.self) {
             try device.apply(
                 [DeviceFixture.difference(2, self.whole("teams", 1, at: 2, ["name": "Old"]))],
                 reaching: 2)
         }
-        #expect(try device.rows("SELECT name FROM teams WHERE id = 1") == [["Newest"]])
+        expectText(try device.text(), newest)
     }
 
     @Test("a row the table refuses is quarantined; the others come in, and the version moves on")
@@ -220,15 +315,16 @@ struct DifferenceTests {
             RecordEntry(id: .integer(2), revision: 9, attributes: ["city": "Rome"]))
         _ = try device.gather()
         try device.apply([DeviceFixture.difference(9, teams)], reaching: 9)
-        #expect(try device.store.revision == 9)
         // What the device had of it stays, with its revision, so that an edit of it is refused.
-        #expect(try device.rows("SELECT name FROM teams ORDER BY id") == [["Hawks"], ["Ravens"]])
-        #expect(try device.rows("SELECT revision FROM martlet_records WHERE id = 2") == [[2]])
+        expectText(
+            try device.text(),
+            """
+            at 9, lineage l9
+            teams 1 @8: name "Hawks"
+            teams 2 @2: name "Ravens"
+            quarantine teams 2 @9: city "Rome"
+            """)
         let kept = try #require(try device.store.quarantined().first)
-        #expect(kept.type == "teams")
-        #expect(kept.id == .integer(2))
-        #expect(kept.revision == 9)
-        #expect(kept.attributes == ["city": "Rome"])
         #expect(kept.message.contains("NOT NULL"))
     }
 
@@ -238,14 +334,32 @@ struct DifferenceTests {
         _ = try device.gather()
         try device.apply(
             [DeviceFixture.difference(9, whole("teams", 7, at: 9, ["city": "Rome"]))], reaching: 9)
-        #expect(try device.store.quarantined().count == 1)
+        expectText(
+            try device.text(),
+            """
+            at 9, lineage l9
+            teams 1 @1: name "Falcons", city "Bergen"
+            teams 2 @2: name "Ravens"
+            quarantine teams 7 @9: city "Rome"
+            """)
         try device.take(.batch(9, 10, [.upsert(10, "teams", "7", #"{"city":"Pisa"}"#)]))
-        #expect(try device.store.quarantined().map(\.revision) == [10])
+        expectText(
+            try device.text(),
+            """
+            at 10, lineage l10
+            teams 1 @1: name "Falcons", city "Bergen"
+            teams 2 @2: name "Ravens"
+            quarantine teams 7 @10: city "Pisa"
+            """)
         try device.take(.batch(10, 11, [.upsert(11, "teams", "7", #"{"name":"Owls"}"#)]))
-        #expect(try device.store.quarantined().isEmpty)
-        #expect(
-            try device.rows("SELECT name, city FROM teams WHERE id = 7") == [["Owls", "Pisa"]])
-        #expect(try device.rows("SELECT revision FROM martlet_records WHERE id = 7") == [[11]])
+        expectText(
+            try device.text(),
+            """
+            at 11, lineage l11
+            teams 1 @1: name "Falcons", city "Bergen"
+            teams 2 @2: name "Ravens"
+            teams 7 @11: name "Owls", city "Pisa"
+            """)
     }
 
     @Test("a quarantined record is gone when it is deleted, and tried again when asked")
@@ -258,13 +372,27 @@ struct DifferenceTests {
         _ = try device.gather()
         try device.apply([DeviceFixture.difference(9, teams)], reaching: 9)
         try device.take(.batch(9, 10, [.delete(10, "teams", "8")]))
-        #expect(try device.store.quarantined().map(\.id) == [.integer(7)])
+        expectText(
+            try device.text(),
+            """
+            at 10, lineage l10
+            teams 1 @1: name "Falcons", city "Bergen"
+            teams 2 @2: name "Ravens"
+            quarantine teams 7 @9: city "Rome"
+            """)
         #expect(try device.store.retryQuarantined(now: 5) == 1)
         try device.shell(
             """
             UPDATE martlet_quarantine SET attributes = '{"name":"Owls"}';
             """)
         #expect(try device.store.retryQuarantined(now: 5) == 0)
-        #expect(try device.rows("SELECT name FROM teams WHERE id = 7") == [["Owls"]])
+        expectText(
+            try device.text(),
+            """
+            at 10, lineage l10
+            teams 1 @1: name "Falcons", city "Bergen"
+            teams 2 @2: name "Ravens"
+            teams 7 @9: name "Owls"
+            """)
     }
 }

@@ -6,6 +6,7 @@ import SQLiteFaults
 import SQLiteKit
 import SmallWorlds
 import Testing
+import TextComparison
 
 @testable import Martlet
 @testable import MartletDevice
@@ -42,7 +43,7 @@ struct SliceTests {
     }
 
     @Test("a difference goes in three rows at a time, and a save goes in between")
-    func difference() throws {
+    func differenceInSlices() throws {
         let world = NodeFixture(try .withTeams()) { $0.sliceRecords = 3 }
         let store = world.device.store
         // Another person has changed this record, which the last transaction shows.
@@ -83,7 +84,6 @@ struct SliceTests {
     @Test("unique values change places across slices")
     func swaps() throws {
         let world = NodeFixture(try .withTeams()) { $0.sliceRecords = 2 }
-        let store = world.device.store
         var revision: Revision = 2
         for number in Int64(1)...9 {
             revision += 1
@@ -103,15 +103,26 @@ struct SliceTests {
             sent.exchange, 15, [DeviceFixture.difference(15, changes)])
         let last = try run(world, sent.exchange, first)
         #expect(last.error == nil)
-        #expect(
-            try world.device.rows("SELECT id + shirt FROM players GROUP BY 1") == [[10]])
-        #expect(try store.quarantined().isEmpty)
-        #expect(try store.revision == 15)
-        #expect(try store.slicedUpTo == nil)
+        expectText(
+            try world.device.text(),
+            """
+            at 15, lineage l15
+            teams 1 @1: name "Falcons", city "Bergen"
+            teams 2 @2: name "Ravens"
+            players 1 @15: name "P1", shirt 9
+            players 2 @15: name "P2", shirt 8
+            players 3 @15: name "P3", shirt 7
+            players 4 @15: name "P4", shirt 6
+            players 5 @15: name "P5", shirt 5
+            players 6 @15: name "P6", shirt 4
+            players 7 @15: name "P7", shirt 3
+            players 8 @15: name "P8", shirt 2
+            players 9 @15: name "P9", shirt 1
+            """)
     }
 
     @Test("a row waits for the last slice if an own edit has given its unique value up")
-    func givenUp() throws {
+    func givenUpUniqueValue() throws {
         let world = NodeFixture(try .withTeams()) { $0.sliceRecords = 2 }
         let store = world.device.store
         try world.device.apply(
@@ -130,18 +141,33 @@ struct SliceTests {
             #expect(contradiction == nil)
         }
         #expect(last.error == nil)
-        #expect(try store.slicedUpTo == nil)
-        #expect(try store.revision == 9)
-        #expect(try world.device.rows("SELECT count(*), sum(shirt) FROM players") == [[9, 45]])
-        #expect(try store.parked().map(\.reason) == [.stale])
-        #expect(try store.quarantined().isEmpty)
+        expectText(
+            try world.device.text(),
+            """
+            at 9, lineage l9
+            teams 1 @1: name "Falcons", city "Bergen"
+            teams 2 @2: name "Ravens"
+            players 1 @9: name "P1", shirt 1
+            players 2 @9: name "P2", shirt 2
+            players 3 @9: name "P3", shirt 3
+            players 4 @9: name "P4", shirt 4
+            players 5 @9: name "P5", shirt 5
+            players 6 @9: name "P6", shirt 6
+            players 7 @9: name "P7", shirt 7
+            players 8 @9: name "P8", shirt 8
+            players 9 @9: name "P9", shirt 9
+            parked 1: stale
+            parked 1: update players 9 @3: shirt null
+            parked 1: base of players 9: name "P", shirt 1
+            parked 1: theirs of players 9: name "P9", shirt 9
+            receipt 1: refused, stale
+            """)
     }
 
     @Test("a row waits for the last slice if its record is withheld, and comes in under that edit")
-    func withheld() throws {
+    func withheldUntilLastSlice() throws {
         let world = NodeFixture(try .withTeams()) { $0.sliceRecords = 3 }
         let store = world.device.store
-        let shown = "SELECT name, hex(city) FROM teams WHERE id = 1"
         try world.device.shell("UPDATE teams SET city = x'00' WHERE id = 1")
         let sent = try #require(try world.handle(.wake(isUrgent: true)).sent)
         let withheld = try store.withheld()
@@ -150,21 +176,52 @@ struct SliceTests {
         let first = try world.answer(
             sent.exchange, 9, [DeviceFixture.difference(9, teams, players { $0 })])
         let last = try run(world, sent.exchange, first) {
-            let rows = try world.device.rows(shown)
+            let rows = try world.device.rows("SELECT name, hex(city) FROM teams WHERE id = 1")
             #expect(rows == [["Falcons", "00"]])
         }
         #expect(last.error == nil)
-        #expect(try store.revision == 9)
-        #expect(try world.device.rows(shown) == [["Theirs", "00"]])
+        expectText(
+            try world.device.text(),
+            """
+            at 9, lineage l9
+            teams 1 @8: name "Theirs", city x'00'
+            teams 2 @2: name "Ravens"
+            players 1 @9: name "P1", shirt 1
+            players 2 @9: name "P2", shirt 2
+            players 3 @9: name "P3", shirt 3
+            players 4 @9: name "P4", shirt 4
+            players 5 @9: name "P5", shirt 5
+            players 6 @9: name "P6", shirt 6
+            players 7 @9: name "P7", shirt 7
+            players 8 @9: name "P8", shirt 8
+            players 9 @9: name "P9", shirt 9
+            base teams 1 @8: name "Theirs"
+            withheld teams 1
+            """)
         #expect(try store.contradiction() == nil)
         // Given up, it leaves what the server has.
         for record in withheld { try world.device.write { _ in try store.drop(record) } }
-        #expect(try world.device.rows(shown) == [["Theirs", ""]])
+        expectText(
+            try world.device.text(),
+            """
+            at 9, lineage l9
+            teams 1 @8: name "Theirs"
+            teams 2 @2: name "Ravens"
+            players 1 @9: name "P1", shirt 1
+            players 2 @9: name "P2", shirt 2
+            players 3 @9: name "P3", shirt 3
+            players 4 @9: name "P4", shirt 4
+            players 5 @9: name "P5", shirt 5
+            players 6 @9: name "P6", shirt 6
+            players 7 @9: name "P7", shirt 7
+            players 8 @9: name "P8", shirt 8
+            players 9 @9: name "P9", shirt 9
+            """)
         #expect(try store.contradiction() == nil)
     }
 
     @Test("what a device is stopped in the middle of goes on, and nothing older goes over it")
-    func restart() throws {
+    func restartBetweenSlices() throws {
         let world = NodeFixture(try .withTeams()) { $0.sliceRecords = 2 }
         let sent = try #require(try world.handle(.wake(isUrgent: true)).sent)
         _ = try world.answer(
@@ -197,7 +254,7 @@ struct SliceTests {
     }
 
     @Test("parts of a snapshot go in two rows at a time, the first one too")
-    func parts() throws {
+    func partsInSlices() throws {
         let lazy = try LazyWorld("sliced-parts")
         try lazy.mine.write { try $0.insert("teams", ["name": "Mine"]) }
         lazy.mine.heldBack = []

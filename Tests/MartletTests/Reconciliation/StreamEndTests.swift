@@ -42,7 +42,7 @@ struct StreamEndTests {
     }
 
     @Test("where a batch came whole before, or none had begun, the stream is opened again at once")
-    func cut() throws {
+    func cutBetweenBatches() throws {
         let first = try world.goLive()
         _ = world.handle(.streamed(first, batch(2, 3)))
         let again = try end(first, inBatch: true)
@@ -123,7 +123,7 @@ struct StreamEndTests {
     }
 
     @Test("a device that takes a new name listens under it")
-    func renamed() throws {
+    func renamedDevice() throws {
         let stream = try world.goLive()
         let old = try world.device.store.clientID
         try world.device.write { try $0.insert("teams", ["name": "Owls"]) }

@@ -5,6 +5,7 @@ import SQLiteFaults
 import SQLiteKit
 import SmallWorlds
 import Testing
+import TextComparison
 
 @testable import Martlet
 @testable import MartletDevice
@@ -45,7 +46,7 @@ struct RejoiningTests {
     }
 
     @Test("a device ahead of it keeps its work: what was lost is sent again, once")
-    func ahead() throws {
+    func aheadOfBackup() throws {
         let (world, mine, other) = try world("ahead")
         let backup = try world.restoredServer()
         try mine.write { try $0.insert("teams", ["name": "Confirmed and lost"]) }
@@ -54,12 +55,21 @@ struct RejoiningTests {
         try mine.write { try $0.insert("teams", ["name": "Never sent"]) }
         try mine.sync(with: backup)
         #expect(mine.errors.isEmpty)
-        #expect(try mine.store.parked().isEmpty)
-        #expect(try mine.store.outboxCount == 0)
-        let expected = [
-            "4 Confirmed and lost", "5 Never sent", "1 Renamed and lost", "2 Team 2", "3 Team 3",
-        ]
-        #expect(try Set(teams(mine)) == Set(expected))
+        expectText(
+            try mine.text(),
+            """
+            at 6
+            teams 1 @5: name "Renamed and lost", city "Oslo"
+            teams 2 @2: name "Team 2", city "Oslo"
+            teams 3 @3: name "Team 3", city "Oslo"
+            teams 4 @4: name "Confirmed and lost", city "Oslo"
+            teams 5 @6: name "Never sent", city "Oslo"
+            receipt 1: accepted at 4
+            receipt 2: accepted at 5
+            receipt 3: accepted at 6
+            teams -2 is 4
+            teams -3 is 5
+            """)
         // The other device was behind the backup, or at it.
         try other.sync(with: backup)
         #expect(try teams(other) == teams(mine))
@@ -105,14 +115,33 @@ struct RejoiningTests {
         try mine.write { try $0.update("teams", .integer(3), ["name": "Mine 3"]) }
         try mine.sync(with: backup)
         #expect(mine.errors.isEmpty)
+        expectText(
+            try mine.text(),
+            """
+            at 12
+            teams 1 @4: name "Theirs 1", city "Oslo"
+            teams 2 @11: name "Mine 2", city "Oslo"
+            teams 3 @12: name "Mine 3", city "Oslo"
+            teams 4 @5: name "New", city "Oslo"
+            teams 5 @6: name "New", city "Oslo"
+            teams 6 @7: name "New", city "Oslo"
+            teams 7 @8: name "New", city "Oslo"
+            teams 8 @9: name "New", city "Oslo"
+            teams 9 @10: name "New", city "Oslo"
+            parked 1: stale
+            parked 1: update teams 1 @1: name "Mine 1"
+            parked 1: base of teams 1: name "Team 1", city "Oslo"
+            parked 1: theirs of teams 1: name "Theirs 1", city "Oslo"
+            parked 3: dependency
+            parked 3: update teams 1 @4: city "Rome"
+            parked 3: base of teams 1: name "Mine 1", city "Oslo"
+            parked 3: theirs of teams 1: name "Theirs 1", city "Oslo"
+            receipt 1: refused, stale
+            receipt 2: accepted at 11
+            receipt 3: refused, dependency
+            receipt 4: accepted at 12
+            """)
         let parked = try mine.store.parked()
-        #expect(parked.map(\.reason) == [.stale, .dependency])
-        #expect(parked.first?.changes.first?.mine?["name"] == "Mine 1")
-        #expect(parked.first?.changes.first?.theirs?["name"] == "Theirs 1")
-        let shown = try teams(mine)
-        #expect(shown.contains("1 Theirs 1"))
-        #expect(shown.contains("2 Mine 2"))
-        #expect(shown.contains("3 Mine 3"))
         try other.sync(with: backup)
         #expect(try mine.store.confirmedState() == other.store.confirmedState())
         // A person decides: mine once more.
@@ -123,7 +152,7 @@ struct RejoiningTests {
 
     @Test(
         "a device that fetches everything anew comes back as others do", arguments: [false, true])
-    func anew(isFetching: Bool) throws {
+    func anewAfterRestore(isFetching: Bool) throws {
         let (world, mine, other) = try world("anew-\(isFetching)")
         let backup = try world.restoredServer()
         try mine.write { try $0.insert("teams", ["name": "Confirmed and lost"]) }
@@ -143,15 +172,35 @@ struct RejoiningTests {
         try other.sync(with: backup)
         try mine.sync(with: backup)
         #expect(mine.errors.isEmpty)
-        let shown = try teams(mine)
-        #expect(shown.contains("1 Mine 1"))
-        #expect(shown.contains("2 Theirs 2"))
-        #expect(shown.contains("4 New"))
-        #expect(shown.filter { $0.hasSuffix("Confirmed and lost") }.count == 1)
-        #expect(try rows(mine, "SELECT team_id, name FROM players") == ["3 Never sent"])
-        #expect(try mine.store.parked().map(\.reason) == [.stale])
-        #expect(try mine.store.outboxCount == 0)
-        #expect(try mine.store.fetchingAnew == nil)
+        expectText(
+            try mine.text(),
+            """
+            at 16
+            teams 1 @15: name "Mine 1", city "Oslo"
+            teams 2 @4: name "Theirs 2", city "Oslo"
+            teams 3 @3: name "Team 3", city "Oslo"
+            teams 4 @5: name "New", city "Oslo"
+            teams 5 @6: name "New", city "Oslo"
+            teams 6 @7: name "New", city "Oslo"
+            teams 7 @8: name "New", city "Oslo"
+            teams 8 @9: name "New", city "Oslo"
+            teams 9 @10: name "New", city "Oslo"
+            teams 10 @11: name "New", city "Oslo"
+            teams 11 @12: name "New", city "Oslo"
+            teams 12 @13: name "New", city "Oslo"
+            teams 13 @14: name "Confirmed and lost", city "Oslo"
+            players 1 @16: team_id 3, name "Never sent"
+            parked 3: stale
+            parked 3: update teams 2 @2: name "Mine 2"
+            parked 3: base of teams 2: name "Team 2", city "Oslo"
+            parked 3: theirs of teams 2: name "Theirs 2", city "Oslo"
+            receipt 1: accepted at 14
+            receipt 2: accepted at 15
+            receipt 3: refused, stale
+            receipt 4: accepted at 16
+            teams -2 is 13
+            players -3 is 1
+            """)
         try other.sync(with: backup)
         #expect(try mine.store.confirmedState() == other.store.confirmedState())
         #expect(try mine.sync(with: backup) == 1)
@@ -177,8 +226,25 @@ struct RejoiningTests {
         try mine.write { try $0.update("teams", .integer(4), ["city": "Rome"]) }
         try mine.sync(with: backup)
         #expect(mine.errors.isEmpty)
-        let parked = try mine.store.parked()
-        #expect(parked.isEmpty, "\(parked)")
+        expectText(
+            try mine.text(),
+            """
+            at 8
+            teams 1 @1: name "Team 1", city "Oslo"
+            teams 2 @2: name "Team 2", city "Oslo"
+            teams 3 @3: name "Team 3", city "Oslo"
+            teams 4 @4: name "Bears", city "Oslo"
+            teams 5 @8: name "Falcons", city "Rome"
+            players 1 @6: team_id 5, name "Ann", shirt 1
+            players 2 @7: team_id 5, name "Bob", shirt 2
+            receipt 1: accepted at 5
+            receipt 2: accepted at 6
+            receipt 3: accepted at 7
+            receipt 4: accepted at 8
+            teams -2 is 5
+            players -3 is 1
+            players -4 is 2
+            """)
         try other.sync(with: backup)
         for device in [mine, other] {
             #expect(
@@ -211,14 +277,44 @@ struct RejoiningTests {
         try mine.sync(with: backup)
         // The player is not moved to a team nobody meant. The city goes: its author had seen the
         // team as it is now.
-        #expect(try mine.store.parked().map(\.reason) == [.dependency])
-        #expect(try rows(mine, "SELECT name, city FROM teams WHERE id = 2") == ["Team 2 Rome"])
+        expectText(
+            try mine.text(),
+            """
+            at 5
+            teams 1 @1: name "Team 1", city "Oslo"
+            teams 2 @5: name "Team 2", city "Rome"
+            teams 3 @3: name "Team 3", city "Oslo"
+            teams 4 @4: name "Somebody's", city "Oslo"
+            parked 1: dependency
+            parked 1: create players -2 @0: team_id -3, name "Ann", shirt 1
+            receipt 1: refused, dependency
+            receipt 2: accepted at 5
+            """)
         // The other one comes back later: its edit of team 2 is refused, its team is made.
         try other.sync(with: backup)
-        let parked = try other.store.parked()
-        #expect(parked.map(\.reason) == [.stale], "\(parked)")
-        let shown = try teams(other)
-        #expect(shown.contains { $0.hasSuffix(" Theirs") })
+        expectText(
+            try other.text(),
+            """
+            at 6
+            teams 1 @1: name "Team 1", city "Oslo"
+            teams 2 @5: name "Team 2", city "Rome"
+            teams 3 @3: name "Team 3", city "Oslo"
+            teams 4 @4: name "Somebody's", city "Oslo"
+            teams 5 @6: name "Theirs", city "Oslo"
+            parked 5: stale
+            parked 5: update teams 2 @2: name "Theirs 2"
+            parked 5: base of teams 2: name "Team 2", city "Oslo"
+            parked 5: theirs of teams 2: name "Team 2", city "Rome"
+            receipt 1: accepted at 1
+            receipt 2: accepted at 2
+            receipt 3: accepted at 3
+            receipt 4: accepted at 6
+            receipt 5: refused, stale
+            teams -2 is 1
+            teams -3 is 2
+            teams -4 is 3
+            teams -5 is 5
+            """)
     }
 
     @Test("edits on top of others' lost edits go where those came back first")
@@ -232,8 +328,15 @@ struct RejoiningTests {
         try mine.sync(with: world.server)
         try other.sync(with: backup)
         try mine.sync(with: backup)
-        #expect(try mine.store.parked().isEmpty)
-        #expect(try rows(mine, "SELECT name, city FROM teams WHERE id = 2") == ["Theirs 2 Rome"])
+        expectText(
+            try mine.text(),
+            """
+            at 5
+            teams 1 @1: name "Team 1", city "Oslo"
+            teams 2 @5: name "Theirs 2", city "Rome"
+            teams 3 @3: name "Team 3", city "Oslo"
+            receipt 1: accepted at 5
+            """)
     }
 
     @Test("another data set gets nothing, and changes nothing")
@@ -245,6 +348,17 @@ struct RejoiningTests {
         try mine.sync(with: foreign)
         #expect(mine.errors.map(\.kind) == [.wrongDataSet])
         #expect(foreign.node?.feed.head.revision == 0)
+        expectText(
+            try mine.text(),
+            """
+            at 3
+            teams -2: name "Private", city "Oslo"
+            teams 1 @1: name "Team 1", city "Oslo"
+            teams 2 @2: name "Team 2", city "Oslo"
+            teams 3 @3: name "Team 3", city "Oslo"
+            base teams -2 @0
+            queued 1 (sent) create teams -2 @0: name "Private", city "Oslo"
+            """)
         try mine.sync(with: world.server)
         #expect(try teams(mine).contains("4 Private"))
     }
@@ -288,13 +402,21 @@ struct RejoiningTests {
         // Found out, and cut.
         try mine.sync(with: backup, lost: 3)
         try mine.sync(with: world.server)
-        #expect(try teams(mine).filter { $0.hasSuffix("Confirmed") } == ["4 Confirmed"])
-        #expect(try mine.store.outboxCount == 0)
-        #expect(try mine.store.rejoining == nil)
+        let confirmed = try mine.text()
+        expectText(
+            confirmed,
+            """
+            at 4
+            teams 1 @1: name "Team 1", city "Oslo"
+            teams 2 @2: name "Team 2", city "Oslo"
+            teams 3 @3: name "Team 3", city "Oslo"
+            teams 4 @4: name "Confirmed", city "Oslo"
+            receipt 1: accepted at 4
+            teams -2 is 4
+            """)
         // And after the whole way back, there and back again.
         try mine.sync(with: backup)
         try mine.sync(with: world.server)
-        #expect(try teams(mine).filter { $0.hasSuffix("Confirmed") } == ["4 Confirmed"])
-        #expect(try mine.store.parked().isEmpty)
+        expectText(try mine.text(), confirmed)
     }
 }

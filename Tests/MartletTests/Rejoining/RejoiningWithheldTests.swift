@@ -4,6 +4,7 @@ import SQLiteFaults
 import SQLiteKit
 import SmallWorlds
 import Testing
+import TextComparison
 
 @testable import Martlet
 @testable import MartletDevice
@@ -17,9 +18,41 @@ struct RejoiningWithheldTests {
         try connection.execute(sql)
     }
 
-    private static func rows(_ sql: String, on device: SmallDevice) throws -> [[SQLValue]] {
-        try device.store.local.rows(sql).map(\.values)
-    }
+    /// The device in the lost history: what it shows, and what the server has confirmed.
+    private static let before = """
+        at 9
+        teams 1 @1: name x'3031', city "Oslo"
+        teams 2 @7: name x'3032', city "Oslo"
+        teams 3 @9: name x'3033', city "Oslo"
+        teams 4 @4: name x'3034', city "Oslo"
+        teams 5 @5: name x'3035', city "Oslo"
+        teams 6 @6: name "Lost 6", city "Oslo"
+        teams 7 @8: name x'3037', city "Oslo"
+        players -5: team_id 6, name x'cc'
+        players -4: team_id 7, name x'bb'
+        players -3: team_id 4, name x'aa'
+        base teams 1 @1: name "Team 1", city "Oslo"
+        base teams 2 @7: name "Lost 2", city "Oslo"
+        base teams 3 @9: name "Mine 3", city "Oslo"
+        base teams 4 @4: name "Lost 4", city "Oslo"
+        base teams 5 @5: name "Lost 5", city "Oslo"
+        base teams 7 @8: name "Mine", city "Oslo"
+        base players -5 @0
+        base players -4 @0
+        base players -3 @0
+        receipt 1: accepted at 8
+        receipt 2: accepted at 9
+        teams -2 is 7
+        withheld players -3
+        withheld players -4
+        withheld players -5
+        withheld teams 1
+        withheld teams 2
+        withheld teams 3
+        withheld teams 4
+        withheld teams 5
+        withheld teams 7
+        """
 
     /// Teams 1 to 3 in both histories. In the lost one others changed 2 and made 4 to 6, and the device
     /// changed 3 and made 7; in the new one others changed 3 and made 4 to 9. Of the teams that only the
@@ -52,7 +85,7 @@ struct RejoiningWithheldTests {
             INSERT INTO players(id, team_id, name) SELECT id, 6, x'cc' FROM martlet_new_id
             """, on: mine)
         try mine.sync(with: world.server)
-        #expect(try mine.store.withheld().count == 9)
+        expectText(try mine.text(), before)
         let other = try world.device()
         try other.sync(with: backup)
         try other.write { try $0.update("teams", .integer(3), ["name": "Theirs"]) }
@@ -67,13 +100,13 @@ struct RejoiningWithheldTests {
         try mine.sync(with: server)
         #expect(mine.errors.isEmpty)
         #expect(
-            try Self.rows(
-                "SELECT id, CAST(name AS TEXT) FROM teams WHERE name <> 'New' ORDER BY id",
-                on: mine) == [[1, "01"], [2, "02"], [3, "03"], [10, "07"]])
+            try mine.store.local.rows(
+                "SELECT id, CAST(name AS TEXT) FROM teams WHERE name <> 'New' ORDER BY id"
+            ).map(\.values) == [[1, "01"], [2, "02"], [3, "03"], [10, "07"]])
         #expect(
-            try Self.rows(
-                "SELECT hex(name), team_id BETWEEN 1 AND 9, team_id = 10 FROM players ORDER BY 1",
-                on: mine) == [["AA", 0, 0], ["BB", 0, 1], ["CC", 0, 0]])
+            try mine.store.local.rows(
+                "SELECT hex(name), team_id BETWEEN 1 AND 9, team_id = 10 FROM players ORDER BY 1"
+            ).map(\.values) == [["AA", 0, 0], ["BB", 0, 1], ["CC", 0, 0]])
         // The records that only the lost history had are none of those made since.
         let stray = try mine.store.withheld().filter { !$0.isShown }
         #expect(stray.map(\.type) == ["teams", "teams"])
@@ -87,9 +120,9 @@ struct RejoiningWithheldTests {
         try mine.sync(with: server)
         #expect(try mine.store.parked().map(\.reason) == [.stale, .stale])
         try other.sync(with: server)
+        let named = "SELECT name FROM teams WHERE name <> 'New' ORDER BY id"
         #expect(
-            try Self.rows(
-                "SELECT name FROM teams WHERE name <> 'New' ORDER BY id", on: other)
+            try other.store.local.rows(named).map(\.values)
                 == [["Mended 1"], ["Mended 2"], ["Theirs"], ["Mended 10"]])
     }
 
@@ -109,7 +142,18 @@ struct RejoiningWithheldTests {
             INSERT INTO teams(id, name) SELECT id, x'03' FROM martlet_new_id
             """, on: mine)
         try mine.sync(with: world.server)
-        #expect(try mine.store.withheld().count == 2)
+        expectText(
+            try mine.text(),
+            """
+            at 2
+            teams -2: name x'03', city "Oslo"
+            teams 1 @1: name "Owls", city "Oslo"
+            teams 2 @2: name x'02', city "Oslo"
+            base teams -2 @0
+            base teams 2 @2: name "Jays", city "Oslo"
+            withheld teams -2
+            withheld teams 2
+            """)
         // As an earlier release left it.
         try Self.shell(
             """
@@ -118,10 +162,28 @@ struct RejoiningWithheldTests {
             """, on: mine)
         try mine.sync(with: backup)
         #expect(mine.errors.isEmpty)
-        #expect(try mine.store.withheld().map(\.isShown).sorted { $0 && !$1 } == [true, false])
-        #expect(try Self.rows("SELECT hex(name) FROM teams WHERE id < 0", on: mine) == [["03"]])
+        expectText(
+            try mine.text(),
+            """
+            at 1
+            teams -2: name x'03', city "Oslo"
+            teams 1 @1: name "Owls", city "Oslo"
+            base teams -2 @0
+            withheld teams -2
+            withheld teams -3 (not shown)
+            """)
         try mine.write { try $0.update("teams", .integer(1), ["name": "Larks"]) }
         try mine.sync(with: backup)
-        #expect(try Self.rows("SELECT count(*) FROM martlet_outbox", on: mine) == [[0]])
+        expectText(
+            try mine.text(),
+            """
+            at 2
+            teams -2: name x'03', city "Oslo"
+            teams 1 @2: name "Larks", city "Oslo"
+            base teams -2 @0
+            receipt 1: accepted at 2
+            withheld teams -2
+            withheld teams -3 (not shown)
+            """)
     }
 }

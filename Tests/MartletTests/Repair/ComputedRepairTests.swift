@@ -9,7 +9,7 @@ import Testing
 @Suite("Self-check of records with computed values")
 struct ComputedRepairTests {
     @Test("a record that is missing comes back, although no device can be sent its computed value")
-    func unsendable() throws {
+    func unsendableComputedValue() throws {
         let script = """
             CREATE TABLE files(
                 id TEXT PRIMARY KEY, head BLOB, kept TEXT AS (head || '.') STORED, line TEXT AS (head || '!'))

@@ -341,7 +341,7 @@ struct RepairTests {
     }
 
     @Test("triggers that are gone are made again")
-    func triggers() async throws {
+    func triggersAreRemade() async throws {
         let world = try await World()
         let before = world.everything
         let number =
@@ -392,7 +392,7 @@ struct RepairTests {
     }
 
     @Test("rows that the server cannot send are no finding, and stay as they are here")
-    func unsendable() async throws {
+    func unsendableRowsInRepair() async throws {
         let world = try await World()
         let before = world.everything
         try await world.server.tamper(
@@ -418,7 +418,7 @@ struct RepairTests {
     }
 
     @Test("parts hashed while the one before is compared are repaired as they are by then")
-    func ahead() async throws {
+    func aheadOfComparison() async throws {
         let world = try await World()
         try world.tamper("UPDATE players SET name = 'x' WHERE id IN (2, 21, 39)")
         let store = try DeviceStore(path: world.device.path, script: nil, randomBits: { 4 })
@@ -439,7 +439,7 @@ struct RepairTests {
     }
 
     @Test("what was not captured and cannot be sent is withheld, with what refers to it")
-    func withheld() async throws {
+    func withheldUncaptured() async throws {
         let world = try await World()
         try world.tamper(
             """

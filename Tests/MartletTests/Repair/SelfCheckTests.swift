@@ -104,7 +104,7 @@ struct SelfCheckTests {
     }
 
     @Test("finds all that differs and nothing else", arguments: 1...60 as ClosedRange<UInt64>)
-    func random(seed: UInt64) throws {
+    func randomDifferences(seed: UInt64) throws {
         var dice = Dice(seed: seed)
         let count = [0, 1, 15, 17, 300, 3_000][dice.roll(6)]
         var things: [Int64: Thing] = [:]

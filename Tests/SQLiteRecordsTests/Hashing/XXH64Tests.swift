@@ -18,7 +18,7 @@ struct XXH64Tests {
             ("", 0xef46_db37_51d8_e999), ("a", 0xd24e_c4f1_a98c_6e5b),
             ("abc", 0x44bc_2cf5_ad77_0999),
         ] as [(String, UInt64)])
-    func texts(text: String, hash: UInt64) {
+    func textsHashed(text: String, hash: UInt64) {
         #expect(XXH64.hash(Array(text.utf8)) == hash)
     }
 
@@ -42,7 +42,7 @@ struct XXH64Tests {
     }
 
     @Test("bytes that come in pieces hash as the whole does", arguments: [1, 3, 31, 32, 33, 64])
-    func pieces(size: Int) {
+    func piecesOfHash(size: Int) {
         var stream = XXH64(seed: 7)
         for start in stride(from: 0, to: Self.sanity.count, by: size) {
             #expect(stream.finished() == XXH64.hash(Array(Self.sanity[..<start]), seed: 7))

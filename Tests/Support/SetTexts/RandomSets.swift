@@ -88,8 +88,9 @@ public struct RandomSets {
         }
     }
 
-    /// The revisions of records, read from lines such as `1|7|12`: type, id, revision.
-    public static func revisions(_ lines: String) -> [String: Int64] {
+    /// Returns the revisions of the server's records, by “teams 1”.
+    public static func revisions(on server: some JSONServer) throws -> [String: Int64] {
+        let lines = try server.rows("SELECT type, id, revision FROM martlet_records")
         var revisions: [String: Int64] = [:]
         for line in lines.split(separator: "\n") {
             let parts = line.split(separator: "|")

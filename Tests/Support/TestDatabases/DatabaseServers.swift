@@ -69,9 +69,10 @@ public final class DatabaseServers: Sendable {
         let process = Process()
         let input = Pipe()
         let output = Pipe()
-        process.executableURL = URL(fileURLWithPath: #filePath)
-            .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-            .appendingPathComponent("scripts/databases")
+        process.executableURL =
+            URL(fileURLWithPath: #filePath)
+            .deletingLastPathComponent().appendingPathComponent("../../../scripts/databases")
+            .standardized
         process.arguments = ["serve"] + options
         process.standardInput = input
         process.standardOutput = output

@@ -1,11 +1,12 @@
-import Foundation
+public import Foundation
 
-/// A folder of its own for a test, gone with the test.
-final class TemporaryFolder {
-    let url: URL
-    var path: String { url.path }
+/// An empty folder of a test's own, which only the current user may read. It is removed together with the
+/// last reference to it.
+public final class TemporaryFolder: Sendable {
+    public let url: URL
+    public var path: String { url.path }
 
-    init() throws {
+    public init() throws {
         url = FileManager.default.temporaryDirectory
             .appendingPathComponent("martlet-\(UUID().uuidString)")
         try FileManager.default.createDirectory(
@@ -16,8 +17,8 @@ final class TemporaryFolder {
         try? FileManager.default.removeItem(at: url)
     }
 
-    /// Everything in it, hidden files too.
-    func listing() throws -> [String] {
+    /// Returns the names of everything in it, hidden files too.
+    public func listing() throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: path).sorted()
     }
 }

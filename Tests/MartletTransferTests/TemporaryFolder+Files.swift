@@ -1,31 +1,14 @@
 import CompressionKit
 import Foundation
+import TestFolders
 
-/// A folder that goes when the test ends.
-final class TemporaryFolder {
-    let url: URL
-
-    init() throws {
-        url = FileManager.default.temporaryDirectory
-            .appendingPathComponent("martlet-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
-    }
-
-    deinit {
-        try? FileManager.default.removeItem(at: url)
-    }
-
-    var path: String { url.path }
-
+extension TemporaryFolder {
     /// Writes a file; one called `.gz` is compressed.
     func write(_ name: String, _ text: String) throws {
         let bytes = [UInt8](text.utf8)
-        let content = name.hasSuffix(".gz") ? Gzip.compress(bytes) : bytes
-        try Data(content).write(to: url.appendingPathComponent(name))
+        try write(name, bytes: name.hasSuffix(".gz") ? Gzip.compress(bytes) : bytes)
     }
-}
 
-extension TemporaryFolder {
     func write(_ name: String, bytes: [UInt8]) throws {
         try Data(bytes).write(to: url.appendingPathComponent(name))
     }
