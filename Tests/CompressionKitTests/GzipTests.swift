@@ -72,7 +72,7 @@ struct GzipTests {
     }
 
     @Test("refuses what is not gzip")
-    func foreignBytes() {
+    func bytesThatAreNoGzip() {
         for bytes in [Array("{\"maxRevision\":0}".utf8), [0x78, 0x9c, 3, 0, 0, 0, 0, 1]] {
             let error = #expect(throws: CompressionError.self) {
                 try Gzip.inflate(bytes, limits: limits)

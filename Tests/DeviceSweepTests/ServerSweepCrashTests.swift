@@ -65,7 +65,7 @@ struct ServerSweepCrashTests {
     }
 
     @Test("what another program wrote is made entries of the log")
-    func outsideWritesInLog() throws {
+    func externalWritesInLog() throws {
         let team = try SweptTeam("outside")
         try writeExternal(team)
         try sweep("external writes", team.serverImages, limit: 16, transactions: 1) { work in

@@ -321,7 +321,7 @@ struct LiveClientTests {
     @Test(
         "what somebody else writes to a live client's file is sent by it, though nothing else happens"
     )
-    func foreignWriteWhileLive() async throws {
+    func externalWriteWhileLive() async throws {
         let server = try LiveServer()
         try await server.start()
         let live = try await server.device("a", Self.options(.live(pollingEvery: nil)))

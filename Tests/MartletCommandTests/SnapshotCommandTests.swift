@@ -7,7 +7,7 @@ import Testing
 @Suite("A snapshot of a data folder")
 struct SnapshotCommandTests {
     @Test("waits for a server to take in what another program wrote, and says so where none runs")
-    func outsideWritesInSnapshot() async throws {
+    func externalWritesInSnapshot() async throws {
         let served = try ServedData()
         try await served.start()
         let file = served.path("data/team.sqlite")

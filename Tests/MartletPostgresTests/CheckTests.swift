@@ -138,7 +138,7 @@ struct PostgresCheckTests {
     }
 
     @Test("what another program wrote and the log does not have yet takes no part")
-    func foreignWriteBeforeCheck() async throws {
+    func externalWriteBeforeCheck() async throws {
         let database = try await TestDatabase.make()
         try await TestDatabase.blocking { () throws in
             let store = try Self.filled(database.address)

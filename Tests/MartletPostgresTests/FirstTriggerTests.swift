@@ -120,7 +120,7 @@ struct FirstTriggerTests {
     @Test(
         "is part of its set, if the table is not synchronised and a foreign key's action leads there",
         arguments: [ExternalCapture.triggers, .logical], [true, false])
-    func outsideTableInSet(capture: ExternalCapture, isNoticed: Bool) async throws {
+    func unsynchronisedTableInSet(capture: ExternalCapture, isNoticed: Bool) async throws {
         try await Self.on(capture) { (store: TestStore) throws in
             try store.other.execute(
                 "INSERT INTO visits VALUES (1, 1);" + Self.counting("AFTER DELETE ON visits"))

@@ -89,7 +89,7 @@ struct FullTests {
     }
 
     @Test("what other programs wrote waits until there is room to log it")
-    func outsideWritesWithoutRoom() async throws {
+    func externalWritesWithoutRoom() async throws {
         let database = try await TestDatabase.make()
         try await TestDatabase.blocking {
             let store = try TestStore(

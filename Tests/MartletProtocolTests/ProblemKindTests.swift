@@ -32,7 +32,7 @@ struct ProblemKindTests {
     }
 
     @Test("of others count as nobody's")
-    func foreignProblemKinds() {
+    func problemKindsOfOthers() {
         for text in ["", "<html>", #"{"kind":"portal","detail":"Log in"}"#, #"{"kind":"busy""#] {
             let problem = SyncCoder.decodeProblem(Array(text.utf8), status: 403)
             #expect(!problem.isOfServer && problem == .foreign(status: 403))

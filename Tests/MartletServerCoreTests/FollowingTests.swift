@@ -212,7 +212,7 @@ struct FollowingTests {
     }
 
     @Test("what other programs wrote is in memory and in answers like any entry")
-    func outsideWritesFollowed() throws {
+    func externalWritesFollowed() throws {
         let server = try TestServer(Self.schema)
         let one = try Process(server)
         try one.send(server, [team(1)], from: "d1", at: 0)

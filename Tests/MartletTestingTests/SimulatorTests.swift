@@ -26,7 +26,7 @@ struct SimulatorTests {
     }
 
     @Test("what another program writes to the server's file comes to every device")
-    func outsideWritesInSimulation() throws {
+    func externalWritesInSimulation() throws {
         var options = Simulator.Options()
         options.steps = 300
         let report = try Simulator(seed: 5, options: options).run()

@@ -104,7 +104,7 @@ struct CaptureTests {
     }
 
     @Test("writes of external connections become a set of their own, before the next own one")
-    func foreignWritesBeforeOwnSet() throws {
+    func externalWritesBeforeOwnSet() throws {
         let device = try DeviceFixture()
         try device.shell(
             "INSERT INTO teams(id, name) SELECT id, 'Shell' FROM martlet_new_id;"

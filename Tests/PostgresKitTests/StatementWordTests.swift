@@ -11,7 +11,7 @@ struct StatementWordTests {
             ("  -- a note\n BEGIN", false), ("/* a /* nested */ note */ SHOW TimeZone", false),
             ("SET x = 1", false), ("ROLLBACK", false), ("COMMIT", true), ("", true),
         ])
-    func outsideTransaction(sql: String, doubt: Bool) {
+    func withoutTransaction(sql: String, doubt: Bool) {
         #expect(StatementWord.leaveDoubt([sql], isInTransaction: false) == doubt)
     }
 

@@ -145,7 +145,7 @@ struct LimitTests {
     @Test(
         "a record that another program makes too large is left out, and all others come",
         arguments: StorageKind.all)
-    func outsideRecordTooLarge(kind: StorageKind) async throws {
+    func externalRecordTooLarge(kind: StorageKind) async throws {
         let server = try await TestDataSet(kind, Self.schema)
         server.isCompared = false
         for number in 1...2 {

@@ -76,7 +76,7 @@ struct PreparedStatementTests {
     }
 
     @Test("outside the closure it says so")
-    func outsideClosure() async throws {
+    func afterTheClosure() async throws {
         let kept = Kept()
         try await pool.write { kept.statement = try $0.prepare("SELECT 1") }
         #expect(Self.kind { try kept.statement?.run() } == .misuse)

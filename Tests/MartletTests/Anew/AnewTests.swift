@@ -216,7 +216,7 @@ struct AnewTests {
     }
 
     @Test("what other programs wrote before is queued, not lost")
-    func foreignWritesBeforeAnew() throws {
+    func externalWritesBeforeAnew() throws {
         let (world, mine, other) = try world("anew-foreign")
         let shell = try Connection(
             path: "device.sqlite", mode: .readWrite, vfs: mine.disk.vfsName)
