@@ -27,7 +27,7 @@ struct DeltaBatchTests {
         #expect(try device.rows("SELECT id, team_id, name FROM players") == [[7, 1, "Ada"]])
         #expect(try device.rows("SELECT id, body FROM notes") == [["7", "x"]])
         #expect(try device.store.revision == 4)
-        #expect(try device.store.lineage == "l4")
+        #expect(try device.store.standing.lineage == "l4")
         #expect(try device.gather().changeSets.isEmpty)
     }
 
@@ -45,7 +45,7 @@ struct DeltaBatchTests {
         #expect(try device.take(batch) == "old")
         #expect(try device.take(.batch(0, 1, [.delete(1, "teams", "1")])) == "old")
         #expect(try device.store.revision == 3)
-        #expect(try device.store.lineage == "l3")
+        #expect(try device.store.standing.lineage == "l3")
         #expect(try device.rows("SELECT count(*) FROM teams") == [[2]])
     }
 

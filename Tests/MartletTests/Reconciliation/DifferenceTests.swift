@@ -160,7 +160,7 @@ struct DifferenceTests {
             reaching: 9)
         #expect(try device.rows("SELECT name FROM teams ORDER BY id") == [["Hawks"], ["Owls"]])
         #expect(try device.store.revision == 9)
-        #expect(try !device.store.hasStaged)
+        #expect(try device.store.standing.staged == nil)
         #expect(try device.rows("SELECT count(*) FROM martlet_inbox") == [[0]])
     }
 

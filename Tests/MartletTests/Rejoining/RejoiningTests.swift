@@ -136,7 +136,7 @@ struct RejoiningTests {
             // It has asked whether the history is its own, and has part of it again.
             try mine.sync(with: world.server, lost: 2)
             try mine.store.endLeases()
-            #expect(try mine.store.fetchingAnew != nil)
+            #expect(try mine.store.standing.refetching != nil)
         }
         try other.write { try $0.update("teams", .integer(2), ["name": "Theirs 2"]) }
         for _ in 0..<9 { try other.write { try $0.insert("teams", ["name": "New"]) } }
@@ -151,7 +151,7 @@ struct RejoiningTests {
         #expect(try rows(mine, "SELECT team_id, name FROM players") == ["3 Never sent"])
         #expect(try mine.store.parked().map(\.reason) == [.stale])
         #expect(try mine.store.outboxCount == 0)
-        #expect(try mine.store.fetchingAnew == nil)
+        #expect(try mine.store.standing.refetching == nil)
         try other.sync(with: backup)
         #expect(try mine.store.confirmedState() == other.store.confirmedState())
         #expect(try mine.sync(with: backup) == 1)
@@ -290,7 +290,7 @@ struct RejoiningTests {
         try mine.sync(with: world.server)
         #expect(try teams(mine).filter { $0.hasSuffix("Confirmed") } == ["4 Confirmed"])
         #expect(try mine.store.outboxCount == 0)
-        #expect(try mine.store.rejoining == nil)
+        #expect(try mine.store.standing.rejoining == nil)
         // And after the whole way back, there and back again.
         try mine.sync(with: backup)
         try mine.sync(with: world.server)
