@@ -94,7 +94,7 @@ struct AnewCrashTests {
                 Issue.record("operation \(operation): \(problem)")
             }
             #expect(try self.work(device) == work, "operation \(operation)")
-            if try device.store.fetchingAnew == nil {
+            if try device.store.standing.refetching == nil {
                 ends.old += 1
                 #expect(failure != nil, "operation \(operation)")
                 #expect(try device.dump() == old, "operation \(operation)")

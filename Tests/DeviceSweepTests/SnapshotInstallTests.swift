@@ -46,7 +46,7 @@ struct SnapshotInstallTests {
         #expect(try mine.store.contradiction() == nil, comment)
         #expect(try mine.store.outboxCount == 0, comment)
         #expect(try mine.store.parked().map(\.reason) == [.stale], comment)
-        #expect(try !mine.store.hasStaged, comment)
+        #expect(try mine.store.standing.staged == nil, comment)
         let teams = try mine.store.local.rows("SELECT name, city FROM teams ORDER BY id")
         #expect(
             teams.map(\.values) == [

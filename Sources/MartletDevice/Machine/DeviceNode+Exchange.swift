@@ -34,7 +34,7 @@ extension DeviceNode {
         let own = try store.clientID
         return (answer.request ?? name(of: exchange)) == name(of: exchange)
             && (answer.clientID ?? own) == own
-            && (answer.from ?? store.askedRevision) == store.askedRevision
+            && (answer.from ?? store.asked.named) == store.asked.named
     }
 
     /// The error for an answer to another request.

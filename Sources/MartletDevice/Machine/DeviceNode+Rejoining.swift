@@ -21,7 +21,8 @@ extension DeviceNode {
                 probe?.high = asked.at
                 return try ask(now: now)
             }
-            if try store.hasStaged {
+            let standing = try store.standing
+            if standing.staged != nil {
                 // The staged changes are those of a server that is gone. Without them the device
                 // may still be in step with this one.
                 try store.discardStaged()
@@ -31,9 +32,7 @@ extension DeviceNode {
             guard try store.dataSet != nil else {
                 return halt(SyncError(.wrongDataSet, problem.detail))
             }
-            // If a device fetches everything again, its queued sets rest on what it had before.
-            let before = try store.historyBefore?.revision ?? store.fetchingAnew
-            probe = Probe(low: 0, high: try before ?? store.revision, at: 0)
+            probe = Probe(low: 0, high: standing.newestOfHistory, at: 0)
             return closeStream() + (try ask(now: now))
         } catch {
             return pause(storageError(error))

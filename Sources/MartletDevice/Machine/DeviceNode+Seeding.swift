@@ -21,15 +21,6 @@ extension DeviceNode {
     /// the server no longer had the one before. The server keeps two, so it has the third.
     private static var mostPartsGone: Int { 3 }
 
-    var mustFetchSnapshot: Bool {
-        get throws {
-            guard options.usesSnapshots, !hasAskedForSnapshot else { return false }
-            return try store.cursor.revision == 0 && store.rejoining == nil
-                && store.historyToConfirm == nil
-                && !store.isSeeding
-        }
-    }
-
     func fetchSnapshot() -> [Action] {
         hasAskedForSnapshot = true
         let number = number()
@@ -73,9 +64,7 @@ extension DeviceNode {
     func fetchPart() -> [Action] {
         guard case .none = parts else { return [] }
         do {
-            // A part newer than the device waits for the exchange that brings it there.
-            guard let pending = try store.pendingSnapshot, let part = pending.next,
-                try store.revision >= pending.manifest.revision
+            guard let pending = try store.standing.installable, let part = pending.next
             else { return [] }
             let number = number()
             parts = .fetching(number)

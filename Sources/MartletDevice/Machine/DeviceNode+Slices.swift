@@ -15,17 +15,18 @@ extension DeviceNode {
         let answer = pending.answer
         let differences = answer.changeSets.filter(\.isDifference)
         let isMany = differences.reduce(0) { $0 + $1.recordCount } > options.sliceRecords
-        let isLast = try store.hasStaged && store.stagedManifest == nil
+        let staged = try store.standing.staged
+        let isLast = staged != nil && staged?.snapshot == nil
         if isMany || isLast && !differences.isEmpty {
             let isStaged = try store.stage(
                 answer.changeSets, reaching: answer.maxRevision, more: answer.more,
                 lineage: answer.lineage, dataSet: answer.dataSet, owner: owner,
                 inPiecesOf: options.sliceRecords, now: now)
             guard isStaged else { return false }
-            store.gatheredRevision = answer.maxRevision
+            store.asked.cursor = answer.maxRevision
             pending.answer.changeSets.removeAll { $0.retryAfter == nil }
         }
-        if try store.hasStaged { pending.slices = try store.differenceSlices(pending.answer) }
+        pending.slices = try store.differenceSlices(pending.answer)
         return true
     }
 

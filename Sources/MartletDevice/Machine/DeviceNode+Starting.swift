@@ -42,9 +42,12 @@ extension DeviceNode {
         owesPoll = false
         do {
             if probe != nil { return try ask(now: now) }
-            if try mustFetchSnapshot { return fetchSnapshot() }
+            let standing = try store.standing
+            if options.usesSnapshots, !hasAskedForSnapshot, standing.canBeginWithSnapshot {
+                return fetchSnapshot()
+            }
             // This was found out earlier. The server may have been restored again since.
-            if try store.rejoining != nil, try !store.hasStaged, !hasProbed {
+            if standing.rejoining != nil, standing.staged == nil, !hasProbed {
                 try store.stopRejoining()
             }
             hasProbed = false

@@ -123,9 +123,10 @@ extension DeviceNode {
     private func openStream() -> [Action] {
         do {
             let number = number()
+            let standing = try store.standing
             let cursor = DeltaCursor(
-                since: try store.revision, clientID: try store.clientID,
-                dataSet: try store.dataSet, lineage: try store.lineage)
+                since: standing.revision, clientID: try store.clientID,
+                dataSet: try store.dataSet, lineage: standing.lineage)
             stream = .opening(number, asked: moment)
             return [.openStream(number, cursor)]
         } catch {

@@ -291,7 +291,8 @@ extension DeviceNode {
                             + " belongs to. Check the server's address and the token."))
             }
             if probe != nil { return try isCommon(now: now) }
-            if try store.endsTooEarly(answer) {
+            let standing = try store.standing
+            if standing.endsTooEarly(answer) {
                 return otherHistory(
                     Problem(
                         status: 409, kind: "revisionAhead",
@@ -303,17 +304,18 @@ extension DeviceNode {
                 state = .idle
                 return start(now: now)
             }
-            if let disorder = answer.disorder(after: try store.cursor.revision) {
+            if let disorder = answer.disorder(after: standing.cursor.revision) {
                 return failedToApply(
                     SyncError(.violation, "The answer is out of order: \(disorder)"), now: now)
             }
             waitSeconds = nil
             let hasDifference = answer.changeSets.contains(where: \.isDifference)
-            let isRejoining = try store.rejoining != nil
-            let isWhole = try hasDifference || isRejoining || store.hasStaged
+            let isRejoining = standing.rejoining != nil
+            let isWhole = hasDifference || isRejoining || standing.staged != nil
             // A difference that was cut leads to no true state. Nor may a difference or a snapshot
             // be applied while sent sets have no verdict: it may contain their effects.
-            let isOpen = try store.hasUndecided(besides: unanswered)
+            let isOpen = try store.hasUndecided(
+                besides: unanswered, upTo: standing.rejoining)
             if isWhole, isOpen || (hasDifference || isRejoining) && answer.more {
                 return try stage(answer, now: now)
             }
@@ -443,7 +445,7 @@ extension DeviceNode {
         answeredSoon(now: now)
         let mustSend: Bool
         do {
-            mustSend = try store.outboxCount > 0 || store.historyToConfirm != nil
+            mustSend = try store.outboxCount > 0 || store.standing.historyToConfirm != nil
             try store.releaseLease(owner: owner)
         } catch {
             return pause(storageError(error))

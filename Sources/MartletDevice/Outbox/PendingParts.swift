@@ -9,7 +9,7 @@ package struct PendingSnapshot: Hashable, Sendable {
     /// All parts, including those that are installed.
     package let manifest: SnapshotManifest
     /// The names of the missing parts.
-    package fileprivate(set) var names: Set<String>
+    package let names: Set<String>
 
     /// The part to fetch next.
     package var next: SnapshotManifest.Part? {
@@ -17,69 +17,72 @@ package struct PendingSnapshot: Hashable, Sendable {
     }
 }
 
-/// The missing parts of a snapshot, as the device's file lists them.
+/// The missing parts of a snapshot, as the device's file lists them; there is at least one.
 ///
 /// The device began with the first part. It has everything that changed since that part's revision,
 /// as whole rows. The other records did not change since; the other parts hold them. A row of a
 /// part is therefore added only if the device knows nothing newer of its record: the tables have no
 /// such record, and no newer change of it has passed by.
+struct MissingParts: Hashable, Sendable {
+    private(set) var names: Set<String>
+    /// The manifest of the snapshot; nil if the file has lost it, so that no part can be fetched.
+    let manifest: SnapshotManifest?
+
+    /// Creates the list of some parts of a snapshot; nil if there are none.
+    init?(_ parts: some Sequence<SnapshotManifest.Part>, of manifest: SnapshotManifest) {
+        names = Set(parts.map(\.name))
+        self.manifest = manifest
+        if names.isEmpty { return nil }
+    }
+
+    /// Reads the list.
+    /// - Parameters:
+    ///   - names: The names, one a line; nil if no part is missing.
+    ///   - manifest: The manifest as JSON.
+    /// - Throws: `WireFault` if the manifest cannot be read.
+    init?(names: String?, manifest: String?) throws {
+        guard let names else { return nil }
+        self.names = Set(names.split(separator: "\n").map(String.init))
+        self.manifest = try manifest.map { try SyncCoder.decodeSnapshotManifest(Array($0.utf8)) }
+    }
+
+    /// The snapshot that the parts belong to.
+    var snapshot: PendingSnapshot? {
+        manifest.map { PendingSnapshot(manifest: $0, names: names) }
+    }
+
+    /// Returns the list without a part that is installed; nil if no other is missing.
+    func without(_ name: String) -> MissingParts? {
+        var rest = self
+        rest.names.remove(name)
+        return rest.names.isEmpty ? nil : rest
+    }
+}
+
+/// The parts of a snapshot that the device's file still waits for, and the records that passed by
+/// meanwhile.
 struct PendingParts {
     let store: LocalStore
 
-    private static let manifest = "seedingManifest"
-    /// The key of the names, one a line; the value is null if no part is missing.
-    private static let names = "seedingParts"
+    /// The keys in `martlet_state` of the two forms that `MissingParts` reads.
+    static let names = "seedingParts"
+    static let manifest = "seedingManifest"
 
+    /// Whether no part is missing.
     var isEmpty: Bool {
         get throws { try store.textState(Self.names) == nil }
     }
 
-    /// The revision of the missing parts; nil if none is missing.
-    var revision: Revision? {
-        get throws { try read()?.manifest.revision }
+    /// The missing parts; nil if there are none.
+    var missing: MissingParts? {
+        get throws {
+            try MissingParts(
+                names: store.textState(Self.names), manifest: store.textState(Self.manifest))
+        }
     }
 
-    func read() throws -> PendingSnapshot? {
-        guard let names = try store.textState(Self.names),
-            let text = try store.textState(Self.manifest)
-        else { return nil }
-        return PendingSnapshot(
-            manifest: try SyncCoder.decodeSnapshotManifest(Array(text.utf8)),
-            names: Set(names.split(separator: "\n").map(String.init)))
-    }
-
-    /// Notes that only the first part of a snapshot is installed.
-    func begin(_ manifest: SnapshotManifest) throws {
-        try clear()
-        try wait(for: manifest, manifest.parts.dropFirst().map(\.name))
-    }
-
-    /// Waits for all parts of a snapshot. It is called if none of them has been added, or if the
-    /// server no longer has the parts of the earlier snapshot. In the second case, some rows may be
-    /// in the tables already, and the records may belong to other parts now.
-    func replace(with manifest: SnapshotManifest) throws {
-        try wait(for: manifest, manifest.parts.map(\.name))
-    }
-
-    /// Notes that a part is installed.
-    func complete(_ name: String) throws {
-        guard var pending = try read() else { return }
-        pending.names.remove(name)
-        try wait(for: pending.manifest, pending.names.sorted())
-    }
-
-    private func wait(for manifest: SnapshotManifest, _ names: [String]) throws {
-        guard !names.isEmpty else { return try clear() }
-        let text = String(decoding: SyncCoder.encode(manifest), as: UTF8.self)
-        try store.setState(Self.manifest, .text(text))
-        try store.setState(Self.names, .text(names.joined(separator: "\n")))
-    }
-
-    /// Notes that no part is missing.
-    func clear() throws {
-        guard try !isEmpty else { return }
-        try store.setState(Self.manifest, .null)
-        try store.setState(Self.names, .null)
+    /// Forgets the records that passed by, because no part is missing any more.
+    func forgetPassed() throws {
         try store.connection.run("DELETE FROM martlet_passed")
     }
 

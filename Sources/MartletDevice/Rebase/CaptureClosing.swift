@@ -67,7 +67,9 @@ struct CaptureClosing: ChangeSetSink {
         set.revision = revision + 1
         try store.setCapture(false)
         // The server accepted these sets before, so nothing is kept of them for a restore.
-        var rebase = Rebase(store: store, now: try timestamp(store), mostKeptBytes: 0)
+        var rebase = Rebase(
+            store: store, now: try timestamp(store),
+            missing: try PendingParts(store: store).missing, mostKeptBytes: 0)
         try rebase.apply([set][...], after: revision)
         try store.setCapture(true)
     }

@@ -25,7 +25,8 @@ extension Rebase {
     /// Notes that a set is newer than the missing parts. Own sets from before the snapshot may
     /// arrive too, with their verdicts; the parts contain their effects.
     func pass(_ set: ChangeSet, revision: Revision) throws {
-        guard let waiting = try parts.revision, revision > waiting else { return }
+        guard let waiting = missing?.manifest?.revision, revision > waiting else { return }
+        let parts = PendingParts(store: store)
         for changes in set.types {
             try parts.pass(changes.name, changes.delete)
             // If a type has a handler and no table, no row shows what the handler received.

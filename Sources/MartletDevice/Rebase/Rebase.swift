@@ -24,8 +24,8 @@ struct Rebase {
     /// Whether the caller redoes more own work afterwards. If so, the effects of own accepted sets
     /// are noted even if no set waits, and withheld records are left to the caller.
     let notesOwn: Bool
-    /// The missing parts of a snapshot.
-    let parts: PendingParts
+    /// The parts of a snapshot that are missing afterwards; the caller stores them.
+    private(set) var missing: MissingParts?
     /// See `ConfirmedSets.mostBytes`.
     private let mostKeptBytes: Int64
     var applier: RemoteApplier
@@ -65,7 +65,8 @@ struct Rebase {
 
     init(
         store: LocalStore, registry: ModelRegistry = ModelRegistry(), now: Int64,
-        isFetchingAnew: Bool = false, notesOwn: Bool = false, mostKeptBytes: Int64
+        isFetchingAnew: Bool = false, notesOwn: Bool = false, missing: MissingParts?,
+        mostKeptBytes: Int64
     ) {
         self.mostKeptBytes = mostKeptBytes
         self.notesOwn = notesOwn
@@ -74,7 +75,7 @@ struct Rebase {
         self.isFetchingAnew = isFetchingAnew
         outbox = Outbox(store: store)
         parking = Parking(store: store)
-        parts = PendingParts(store: store)
+        self.missing = missing
         withheld = Withheld(store: store, now: now)
         applier = RemoteApplier(store: store, registry: registry, now: now)
     }
@@ -260,7 +261,7 @@ struct Rebase {
             let name = rows.reader.schema.types[run.type].name
             if store.schema[name] != nil { report.changedTypes.insert(name) }
         }
-        if slice.next == nil { try parts.complete(rows.description.part) }
+        if slice.next == nil { missing = missing?.without(rows.description.part) }
     }
 
     /// Undoes own sets, applies the answer, and redoes those that still wait.
@@ -273,7 +274,7 @@ struct Rebase {
         if let manifest = plan.ground.manifest {
             try SnapshotRows.makeRoom(in: store)
             isEmptied = true
-            try parts.replace(with: manifest)
+            missing = MissingParts(manifest.parts, of: manifest)
             report.changedTypes.formUnion(store.schema.types.map(\.name))
             covered = manifest.revision
         } else {
@@ -425,7 +426,7 @@ extension Rebase {
             try SetReplay(store: store, outbox: outbox).apply(changes)
             if !own.isApplied || isEmptied { try mark(own, isApplied: true) }
         } catch let refusal as ReplayRefusal {
-            if try isFetchingAnew || !parts.isEmpty {
+            if isFetchingAnew || missing != nil {
                 failures += 1
                 try mark(own, isApplied: false)
             } else {

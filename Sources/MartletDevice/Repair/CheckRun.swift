@@ -165,11 +165,12 @@ package struct CheckRun: Sendable {
 extension DeviceStore {
     /// Builds a request that carries only a comparison.
     fileprivate func checkBody(_ check: CheckRequest, name: String) throws -> [UInt8] {
-        var request = SyncRequest(maxRevision: try revision)
+        let standing = try standing
+        var request = SyncRequest(maxRevision: standing.revision)
         request.clientID = try clientID
         request.protocolVersion = WireVersion.current
-        request.dataSet = try dataSet
-        request.lineage = try lineage
+        request.dataSet = standing.dataSet ?? expectedDataSet
+        request.lineage = standing.lineage
         request.schema = applying.schema.fingerprint
         request.check = check
         request.request = name

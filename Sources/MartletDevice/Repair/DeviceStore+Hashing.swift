@@ -39,11 +39,12 @@ extension DeviceStore {
         from place: CheckPlace, without excluded: [String: Set<String>], limit: Int, now: Int64
     ) throws -> HashedBatch {
         try inApplyingTransaction {
-            guard try !hasStaged && !isSeeding, try fetchingAnew == nil else {
+            let standing = try standing
+            guard !standing.isIncomplete else {
                 throw SyncError(.busy, "The device is still fetching data; check when it is done.")
             }
             try closeExternalCapture(applying, now: now)
-            var batch = HashedBatch(revision: try revision)
+            var batch = HashedBatch(revision: standing.revision)
             var place = place
             var room = limit
             while place.type < applying.schema.types.count {

@@ -17,10 +17,9 @@ extension DeviceStore {
         at revisions: ClosedRange<Revision>, by manner: CheckRepair, now: Int64
     ) throws -> [CheckReport.Finding]? {
         try inApplyingTransaction {
-            let current = try revision
-            guard revisions.contains(current), try !hasStaged && !isSeeding && slicedUpTo == nil,
-                try fetchingAnew == nil
-            else { return nil }
+            let standing = try standing
+            let current = standing.revision
+            guard revisions.contains(current), standing.isAtOneRevision else { return nil }
             try closeExternalCapture(applying, now: now)
             try applying.setCapture(false)
             try applying.passKeys()
@@ -29,7 +28,8 @@ extension DeviceStore {
                 try repair.judge(difference, of: records[difference.place])
             }
             var rebase = Rebase(
-                store: applying, registry: registry, now: now, mostKeptBytes: mostKeptBytes)
+                store: applying, registry: registry, now: now, missing: nil,
+                mostKeptBytes: mostKeptBytes)
             if let set = repair.truths(after: current) {
                 try rebase.apply([set][...], after: current)
             }

@@ -1,5 +1,4 @@
-package import MartletModel
-internal import MartletProtocol
+internal import MartletModel
 internal import MartletStore
 package import SQLiteKit
 internal import SQLiteRecords
@@ -12,12 +11,6 @@ internal import SQLiteRecords
 /// device has reached its former revision, it sends nothing, and a queued set that cannot be
 /// applied yet waits for the rest.
 extension DeviceStore {
-    /// The revision that the device had when it began to fetch everything again; nil if it has
-    /// reached it, or never began.
-    package var fetchingAnew: Revision? {
-        get throws { try applying.integerState(Self.anewRevision) }
-    }
-
     /// Empties a device's file of everything that the server can send again, and recreates its
     /// tables.
     ///
@@ -39,14 +32,11 @@ extension DeviceStore {
         let store = old.applying
         try store.connection.transaction {
             try old.closeExternalCapture(store, now: now)
-            let reached = try old.revision
-            if reached > 0, try old.fetchingAnew == nil {
-                try store.setState(anewRevision, .integer(reached))
-                try old.noteHistoryToConfirm(reached)
-            }
-            try store.setState(anewAsked, .null)
-            try store.setState("revision", .integer(0))
-            try store.setState("lineage", .null)
+            let before = try old.standing
+            var after = before
+            try after.empty(mark: old.newestMark())
+            try old.clearStaged(&after)
+            try after.write(to: store, over: before)
             try store.connection.execute(
                 """
                 DELETE FROM martlet_records; DELETE FROM martlet_base; DELETE FROM martlet_lease;
@@ -54,9 +44,6 @@ extension DeviceStore {
                 UPDATE martlet_outbox SET applied = 0, settling = 0;
                 UPDATE martlet_withheld SET shows = 0;
                 """)
-            try old.clearStaged()
-            try old.endSlices()
-            try PendingParts(store: store).clear()
             try store.replaceTables(make)
         }
     }
@@ -88,85 +75,29 @@ extension DeviceStore {
                 .file, "Only a device's file can begin anew; this one was never set up as one.")
         }
     }
-
-    static let anewRevision = "anewRevision"
-    /// The keys of the former history's hash, and of the revision that it belongs to.
-    static let anewLineage = "anewLineage"
-    static let anewGoal = "anewGoal"
-    /// The key of a mark that is set once the server has confirmed this history, before anything
-    /// was fetched.
-    static let anewAsked = "anewAsked"
 }
 
 // MARK: - On the way back
 
 extension DeviceStore {
-    /// The history that the next request has to ask for, before everything is fetched again and
-    /// once more when all is here: whether the server's history is still the device's former one.
-    /// Without this check the server could take queued edits for edits of other records.
-    var historyToConfirm: (revision: Revision, lineage: String)? {
-        get throws {
-            // A device that rejoins a restored server knows that the history is another one.
-            guard try rejoining == nil, let history = try historyBefore else { return nil }
-            let isAsked = try applying.integerState(Self.anewAsked) != nil
-            return try fetchingAnew != nil && isAsked ? nil : history
-        }
-    }
-
-    /// The history in which the queued sets were made, from the emptying of the file until the
-    /// server has confirmed that it is its own.
-    var historyBefore: (revision: Revision, lineage: String)? {
-        get throws {
-            guard let lineage = try applying.textState(Self.anewLineage),
-                let revision = try applying.integerState(Self.anewGoal) ?? fetchingAnew
-            else { return nil }
-            return (revision, lineage)
-        }
-    }
-
-    /// Notes the device's history, or the newest revision in it whose hash is remembered.
-    private func noteHistoryToConfirm(_ reached: Revision) throws {
-        // The file may have been emptied before, without a confirmation since.
-        guard try historyBefore == nil else { return }
-        var place = reached
-        var lineage = try applying.textState("lineage")
-        if lineage == nil {
-            let find = try applying.connection.statement(
-                "SELECT revision, lineage FROM martlet_lineages ORDER BY revision DESC LIMIT 1")
-            defer { find.reset() }
-            if try find.step() { (place, lineage) = (find.integer(0), find.text(1)) }
-        }
-        try applying.setState(Self.anewLineage, lineage.map { .text($0) } ?? .null)
-        try applying.setState(Self.anewGoal, .integer(place))
+    /// Returns the newest revision whose hash is remembered; nil if there is none.
+    private func newestMark() throws -> Standing.History? {
+        let find = try applying.connection.statement(
+            "SELECT revision, lineage FROM martlet_lineages ORDER BY revision DESC LIMIT 1")
+        defer { find.reset() }
+        guard try find.step() else { return nil }
+        return Standing.History(revision: find.integer(0), lineage: find.text(1))
     }
 
     /// Notes that the server's history is the device's former one. The entries of that answer are
     /// newer than those that the device needs next.
     /// - Returns: Whether this was still unknown.
     func confirmHistory(owner: String, now: Int64) throws -> Bool {
-        try inApplyingTransaction {
-            guard try historyToConfirm != nil, try leaseOfOther(than: owner, now: now) == nil
+        try changeStanding { standing in
+            guard standing.historyToConfirm != nil, try leaseOfOther(than: owner, now: now) == nil
             else { return false }
-            if try fetchingAnew == nil {
-                try forgetHistoryBefore()
-            } else {
-                try applying.setState(Self.anewAsked, .integer(1))
-            }
+            standing.confirmHistory()
             return true
         }
-    }
-
-    /// Forgets the former history, because nothing is to be asked any more.
-    func forgetHistoryBefore() throws {
-        for name in [Self.anewLineage, Self.anewGoal, Self.anewAsked] {
-            try applying.setState(name, .null)
-        }
-    }
-
-    /// Returns whether an answer cannot lead to the device's former revision, because the server's
-    /// log ends before it.
-    func endsTooEarly(_ answer: SyncAnswer) throws -> Bool {
-        guard !answer.more, try rejoining == nil, let goal = try fetchingAnew else { return false }
-        return answer.maxRevision < goal
     }
 }

@@ -37,27 +37,21 @@ extension DeviceStore {
             try takeLease(owner: owner, until: now + lease)
             try closeExternalCapture(applying, now: now)
             let outbox = Outbox(store: applying)
-            let history = try historyToConfirm
-            let cursor = try cursor
-            gatheredRevision = cursor.revision
-            var request = SyncRequest(maxRevision: history?.revision ?? cursor.revision)
-            askedRevision = request.maxRevision
+            let standing = try standing
+            var request = standing.request(wantsRows: wantsRows)
+            asked = Standing.Asked(
+                named: request.maxRevision, cursor: standing.cursor.revision,
+                rejoining: standing.rejoining)
             request.clientID = try clientID
             request.protocolVersion = WireVersion.current
             request.acknowledged = try outbox.acknowledged()
-            request.dataSet = try dataSet
-            request.lineage = history?.lineage ?? cursor.lineage
+            request.dataSet = standing.dataSet ?? expectedDataSet
             request.schema = applying.schema.fingerprint
-            request.wantsRows = try history == nil && (wantsRows || needsRows)
             request.answerBytes = answerBytes.map(Int64.init)
             request.request = name
-            // A set has seen revisions that the device has again only once everything is fetched.
-            let common = try rejoining
-            gatheredRejoining = common
-            let mayGo =
-                try includesChanges && history == nil
-                && cursor.revision >= common ?? fetchingAnew ?? 0
-            let pieces = mayGo ? try outbox.freeze(byteLimit: byteLimit, upTo: common) : []
+            let pieces =
+                includesChanges && standing.maySend
+                ? try outbox.freeze(byteLimit: byteLimit, upTo: standing.rejoining) : []
             var body = try SyncCoder.requestHead(request)
             body.reserveCapacity(body.count + pieces.reduce(16) { $0 + $1.bytes.count + 1 })
             for (index, piece) in pieces.enumerated() {
@@ -86,66 +80,49 @@ extension DeviceStore {
         _ sets: ArraySlice<ChangeSet>, reaching: Revision, lineage: String?, dataSet: String?,
         owner: String, now: Int64
     ) throws -> RebaseReport? {
-        try withGround { ground in
-            try inApplyingTransaction { () -> RebaseReport? in
-                let current = try revision
-                guard try leaseOfOther(than: owner, now: now) == nil,
-                    try fits(sets, current: current, ground)
-                else { return nil }
-                let common = gatheredRejoining
-                let report =
-                    if let common {
-                        try rejoin(sets, upTo: common, on: ground, reaching: reaching, now: now)
-                    } else {
-                        try reconcile(
-                            sets, from: current, on: ground, reaching: reaching, now: now)
-                    }
-                if common != nil || reaching > current
-                    || reaching == current && lineage != nil
-                {
-                    try applying.setState("lineage", lineage.map { .text($0) } ?? .null)
+        try inApplyingTransaction { () -> RebaseReport? in
+            var standing = try standing
+            let ground = try ground(standing.staged)
+            guard try leaseOfOther(than: owner, now: now) == nil,
+                standing.fits(sets, answering: asked, isOnStaged: !ground.isEmpty)
+            else { return nil }
+            let report =
+                if let common = asked.rejoining {
+                    try rejoin(
+                        sets, upTo: common, from: standing, on: ground, reaching: reaching,
+                        lineage: lineage, dataSet: dataSet, now: now)
+                } else {
+                    try reconcile(
+                        sets, from: &standing, on: ground, reaching: reaching, lineage: lineage,
+                        dataSet: dataSet, now: now)
                 }
-                if lineage != nil { try Outbox(store: applying).markLineage() }
-                try applying.setState("lastExchange", .integer(now))
-                if let dataSet { try applying.setState("dataSet", .text(dataSet)) }
-                observer?.applyingWillCommit(report)
-                return report
-            }
+            if lineage != nil { try Outbox(store: applying).markLineage() }
+            try applying.setState("lastExchange", .integer(now))
+            observer?.applyingWillCommit(report)
+            return report
         }
     }
 
-    /// Returns whether an answer was made for the state that the file is in.
-    private func fits(
-        _ sets: ArraySlice<ChangeSet>, current: Revision, _ ground: Rebase.DataSources
-    ) throws -> Bool {
-        if let common = gatheredRejoining {
-            return try rejoining == common && cursor.revision == gatheredRevision
-        }
-        if !ground.isEmpty { return try cursor.revision == gatheredRevision }
-        // A difference would restore rows that have changed since.
-        if sets.contains(where: \.isDifference) { return current == gatheredRevision }
-        // A revision goes back only if the file was emptied since.
-        return current >= gatheredRevision
-    }
-
-    /// Applies remote change, in the caller's transaction. Remote change of every source passes
-    /// here.
+    /// Applies remote change, and stores the new standing, in the caller's transaction. Remote
+    /// change of every source passes here.
     func reconcile(
-        _ sets: ArraySlice<ChangeSet>, from current: Revision, on ground: Rebase.DataSources,
-        reaching: Revision, now: Int64
+        _ sets: ArraySlice<ChangeSet>, from standing: inout Standing,
+        on ground: Rebase.DataSources, reaching: Revision, lineage: String? = nil,
+        dataSet: String? = nil, now: Int64
     ) throws -> RebaseReport {
+        let before = standing
         try closeExternalCapture(applying, now: now)
         try applying.setCapture(false)
-        let goal = try fetchingAnew ?? 0
         var rebase = Rebase(
-            store: applying, registry: registry, now: now, isFetchingAnew: reaching < goal,
+            store: applying, registry: registry, now: now,
+            isFetchingAnew: reaching < before.refetching?.goal ?? 0, missing: before.missing,
             mostKeptBytes: mostKeptBytes)
-        try rebase.apply(sets, after: current, on: ground)
-        if !ground.isEmpty { try clearStaged() }
-        if reaching >= goal, goal > 0 { try applying.setState(Self.anewRevision, .null) }
-        try applying.setState("revision", .integer(max(current, reaching)))
-        // Since then the device has asked only for rows, so the state is complete.
-        if try reaching >= slicedUpTo ?? 0 || ground.manifest != nil { try endSlices() }
+        try rebase.apply(sets, after: before.revision, on: ground)
+        standing.reach(
+            reaching, lineage: lineage, dataSet: dataSet, isWhole: ground.manifest != nil)
+        standing.missing = rebase.missing
+        if !ground.isEmpty { try clearStaged(&standing) }
+        try standing.write(to: applying, over: before)
         try storePassedOver(rebase.report.passedOver)
         try applying.setCapture(true)
         return rebase.report
@@ -170,9 +147,10 @@ extension DeviceStore {
             refusal.conflict = true
             refusal.reason = .invalid
             refusal.message = message
-            let current = try revision
+            var standing = try standing
+            let current = standing.revision
             let report = try reconcile(
-                [refusal], from: current, on: Rebase.DataSources(), reaching: current, now: now)
+                [refusal], from: &standing, on: Rebase.DataSources(), reaching: current, now: now)
             observer?.applyingWillCommit(report)
             return report
         }

@@ -18,7 +18,7 @@ package struct InstalledPart: Sendable {
 extension DeviceStore {
     /// The missing parts of the snapshot that the device began with; nil if none is missing.
     package var pendingSnapshot: PendingSnapshot? {
-        get throws { try PendingParts(store: applying).read() }
+        get throws { try PendingParts(store: applying).missing?.snapshot }
     }
 
     /// Whether part of a snapshot is still missing.
@@ -42,15 +42,16 @@ extension DeviceStore {
 
     /// Notes that only the first part of a snapshot is installed.
     package func beginWaiting(for manifest: SnapshotManifest) throws {
-        try inApplyingTransaction { try PendingParts(store: applying).begin(manifest) }
+        try changeStanding {
+            $0.missing = MissingParts(manifest.parts.dropFirst(), of: manifest)
+        }
     }
 
     /// The path of the next missing part, if it has been fetched already: the first part, for a
     /// device that had a file; nil otherwise.
     package var fetchedPart: String? {
         get throws {
-            guard let pending = try pendingSnapshot, let part = pending.next,
-                try revision >= pending.manifest.revision,
+            guard let pending = try standing.installable, let part = pending.next,
                 let reader = try? SnapshotReader(path: snapshotPath, vfs: vfs),
                 (try? reader.expect(part.name, of: pending.manifest)) != nil
             else { return nil }
@@ -82,19 +83,20 @@ extension DeviceStore {
         try withSnapshot(at: path) { snapshot in
             try inApplyingTransaction {
                 let name = snapshot.description.part
-                guard let pending = try pendingSnapshot, pending.names.contains(name),
-                    try revision >= pending.manifest.revision
+                var standing = try standing
+                guard let pending = standing.installable, pending.names.contains(name)
                 else { return nil }
+                let current = standing.revision
                 try snapshot.reader.expect(name, of: pending.manifest)
                 let slice = try SnapshotSlice(of: snapshot.reader, from: place, limit: limit)
                 var ground = Rebase.DataSources()
                 ground.part = (snapshot, slice)
                 let report = try reconcile(
-                    [], from: revision, on: ground, reaching: revision, now: now)
+                    [], from: &standing, on: ground, reaching: current, now: now)
                 observer?.applyingWillCommit(report)
                 return InstalledPart(
                     report: report, name: name, next: slice.next,
-                    isLast: try pendingSnapshot == nil)
+                    isLast: standing.missing == nil)
             }
         }
     }
@@ -103,13 +105,15 @@ extension DeviceStore {
     /// has those of the earlier one.
     /// - Throws: `SnapshotError` for a snapshot of another data set.
     package func replacePending(with manifest: SnapshotManifest) throws {
-        try inApplyingTransaction {
-            guard try isSeeding else { return }
-            guard try dataSet == nil || dataSet == manifest.dataSet else {
+        try changeStanding { standing in
+            guard standing.missing != nil else { return }
+            let own = standing.dataSet ?? expectedDataSet
+            guard own ?? manifest.dataSet == manifest.dataSet else {
                 throw SnapshotError(
                     .other, "The server's snapshot is of another data set than this file.")
             }
-            try PendingParts(store: applying).replace(with: manifest)
+            // Some rows may be in the tables already, and the records may belong to other parts.
+            standing.missing = MissingParts(manifest.parts, of: manifest)
         }
     }
 }

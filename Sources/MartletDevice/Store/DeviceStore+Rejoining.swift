@@ -1,4 +1,4 @@
-package import MartletModel
+internal import MartletModel
 internal import MartletProtocol
 internal import MartletStore
 internal import SQLiteKit
@@ -11,12 +11,6 @@ internal import SQLiteRecords
 /// own tables, and takes it over in one transaction, under its own work. It never does this with
 /// another data set: a server refuses another data set before it compares histories.
 extension DeviceStore {
-    /// The newest revision that both histories are known to share, while the device rejoins; nil
-    /// otherwise.
-    package var rejoining: Revision? {
-        get throws { try applying.integerState(Self.rejoinFrom) }
-    }
-
     /// Returns the middle one of the revisions between two whose hash the device remembers; nil if
     /// there is none.
     func checkpoint(
@@ -45,7 +39,7 @@ extension DeviceStore {
             }
             try takeLease(owner: owner, until: now + lease)
             var request = SyncRequest(maxRevision: place.revision)
-            askedRevision = request.maxRevision
+            asked.named = request.maxRevision
             request.clientID = try clientID
             request.protocolVersion = WireVersion.current
             request.dataSet = try dataSet
@@ -61,23 +55,22 @@ extension DeviceStore {
     /// - Parameter common: The newest revision that both histories are known to share.
     /// - Returns: False if another process has taken over meanwhile.
     func beginRejoining(upTo common: Revision, owner: String, now: Int64) throws -> Bool {
-        try inApplyingTransaction {
+        try changeStanding { standing in
             guard try leaseOfOther(than: owner, now: now) == nil else { return false }
-            try clearStaged()
-            try applying.setState(Self.rejoinFrom, .integer(common))
+            try clearStaged(&standing)
+            standing.rejoining = common
             let count = try ConfirmedSets(store: applying, mostBytes: mostKeptBytes).queueAgain(
                 after: common)
-            let before = try applying.integerState(Self.queuedAgain) ?? 0
-            try applying.setState(Self.queuedAgain, .integer(before + Int64(count)))
+            standing.queuedAgain += Int64(count)
             return true
         }
     }
 
     /// Stops rejoining, because the server may have been restored again since.
     func stopRejoining() throws {
-        try inApplyingTransaction {
-            try clearStaged()
-            try applying.setState(Self.rejoinFrom, .null)
+        try changeStanding { standing in
+            try clearStaged(&standing)
+            standing.rejoining = nil
         }
     }
 
@@ -85,40 +78,36 @@ extension DeviceStore {
     /// rows. On top of them it redoes the own sets whose basis both histories share, and then those
     /// of the lost history, each judged by its images.
     func rejoin(
-        _ sets: ArraySlice<ChangeSet>, upTo common: Revision, on ground: Rebase.DataSources,
-        reaching: Revision, now: Int64
+        _ sets: ArraySlice<ChangeSet>, upTo common: Revision, from before: Standing,
+        on ground: Rebase.DataSources, reaching: Revision, lineage: String?, dataSet: String?,
+        now: Int64
     ) throws -> RebaseReport {
         try closeExternalCapture(applying, now: now)
         try applying.setCapture(false)
         // This is not done earlier, because a device that keeps its history still needs the parts.
-        try PendingParts(store: applying).clear()
+        if before.missing != nil { try PendingParts(store: applying).forgetPassed() }
         var work = LostWork(
             store: applying, common: common, now: now, mostKeptBytes: mostKeptBytes)
         try work.takeOut()
         try SnapshotRows.makeRoom(in: applying)
         var rebase = Rebase(
-            store: applying, registry: registry, now: now, notesOwn: true,
+            store: applying, registry: registry, now: now, notesOwn: true, missing: nil,
             mostKeptBytes: mostKeptBytes)
         try rebase.apply(sets, after: 0, on: ground)
-        if !ground.isEmpty { try clearStaged() }
+        var after = before
+        after.rejoin(at: reaching, lineage: lineage, dataSet: dataSet)
+        after.missing = rebase.missing
+        if !ground.isEmpty { try clearStaged(&after) }
+        try after.write(to: applying, over: before)
         var report = rebase.report
-        try applying.setState("revision", .integer(reaching))
-        try applying.setState(Self.anewRevision, .null)
-        try forgetHistoryBefore()
-        try endSlices()
         try work.putBack(on: rebase, &report)
-        let again = try applying.integerState(Self.queuedAgain) ?? 0
         report.rejoined = Rejoined(
-            common: common, revision: reaching, sentAgain: Int(again) + work.sentAgain,
+            common: common, revision: reaching,
+            sentAgain: Int(before.queuedAgain) + work.sentAgain,
             parked: report.receipts.count { $0.outcome == .refused })
         report.changedTypes.formUnion(applying.schema.types.map(\.name))
-        try applying.setState(Self.rejoinFrom, .null)
-        try applying.setState(Self.queuedAgain, .null)
         try applying.connection.run("DELETE FROM martlet_lineages WHERE revision > \(common)")
         try applying.setCapture(true)
         return report
     }
-
-    private static let rejoinFrom = "rejoinFrom"
-    private static let queuedAgain = "rejoinQueued"
 }

@@ -8,30 +8,15 @@ internal import SQLiteRecords
 /// of a difference. Until then the tables stay as they are. After a restart, fetching continues
 /// where it was.
 extension DeviceStore {
-    /// The position at which fetching continues: after the staged changes if there are any, else at
-    /// the device's revision.
-    package var cursor: (revision: Revision, lineage: String?) {
-        get throws {
-            if let staged = try applying.integerState(Self.stagedRevision) {
-                return (staged, try applying.textState(Self.stagedLineage))
-            }
-            if try rejoining != nil { return (0, nil) }
-            return (try revision, try applying.textState("lineage"))
-        }
-    }
-
-    /// Whether anything is staged.
-    package var hasStaged: Bool {
-        get throws { try applying.integerState(Self.stagedRevision) != nil }
-    }
-
     /// Returns whether any set was sent whose verdict is neither staged nor in the given answer.
     /// The device checks this before it applies a difference or a snapshot, which may contain the
     /// effects of these sets without naming them.
-    /// - Parameter answered: The sets whose verdicts the answer has.
-    package func hasUndecided(besides answered: Set<String>) throws -> Bool {
+    /// - Parameters:
+    ///   - answered: The sets whose verdicts the answer has.
+    ///   - common: The newest revision of a history that the server shares; nil if it shares all.
+    func hasUndecided(besides answered: Set<String>, upTo common: Revision?) throws -> Bool {
         // Sets of a history that the server does not share cannot have had effects there.
-        let condition = try rejoining.map { "AND \(Outbox.isCommon(upTo: $0))" } ?? ""
+        let condition = common.map { "AND \(Outbox.isCommon(upTo: $0))" } ?? ""
         let rows = try applying.connection.statement(
             """
             SELECT identifier FROM martlet_outbox WHERE sent = 1 AND identifier NOT IN (
@@ -42,21 +27,6 @@ extension DeviceStore {
             if !answered.contains(rows.text(0)) { return true }
         }
         return false
-    }
-
-    /// Whether part of a difference is staged, and the rest of it has to be asked for. The rest has
-    /// to be rows too: an entry may change part of a record whose other changes follow later.
-    var isInDifference: Bool {
-        get throws { try applying.integerState(Self.stagedCut) != nil }
-    }
-
-    /// Whether the device has to ask for rows in place of entries. An entry holds only the changed
-    /// attributes of a record, and the record may not be here yet.
-    var needsRows: Bool {
-        get throws {
-            try isInDifference || isSeeding || rejoining != nil
-                || stagedManifest != nil || slicedUpTo != nil
-        }
     }
 
     /// Stages an answer, to be applied with those that follow.
@@ -75,16 +45,16 @@ extension DeviceStore {
         let records = max(records, Int(edited))
         let pieces = try sets.filter { $0.retryAfter == nil }.flatMap { $0.pieces(of: records) }
             .map { ($0, try SyncCoder.encode($0)) }
-        return try inApplyingTransaction {
+        return try changeStanding { standing in
             guard try leaseOfOther(than: owner, now: now) == nil,
-                try cursor.revision == gatheredRevision, reaching >= gatheredRevision
+                standing.cursor.revision == asked.cursor, reaching >= asked.cursor
             else { return false }
             let inbox = Inbox(store: applying)
             for (set, body) in pieces { try inbox.add(set, body) }
-            try setStaged(reaching, lineage: lineage)
-            let isCut = more && sets.contains(where: \.isDifference)
-            try applying.setState(Self.stagedCut, isCut ? .integer(1) : .null)
-            if let dataSet { try applying.setState("dataSet", .text(dataSet)) }
+            standing.stage(
+                upTo: reaching, lineage: lineage,
+                isCut: more && sets.contains(where: \.isDifference))
+            standing.dataSet = dataSet ?? standing.dataSet
             return true
         }
     }
@@ -101,41 +71,21 @@ extension DeviceStore {
         let reader = try SnapshotReader(path: snapshotPath, vfs: vfs)
         try reader.expect(dataSet: dataSet)
         try reader.expect(manifest.parts.first?.name, of: manifest)
-        try inApplyingTransaction {
-            try clearStaged()
-            let text = String(decoding: SyncCoder.encode(manifest), as: UTF8.self)
-            try applying.setState(Self.stagedSnapshot, .text(text))
-            try setStaged(manifest.revision, lineage: manifest.lineage)
+        try changeStanding { standing in
+            try Inbox(store: applying).clear()
+            standing.stage(manifest)
         }
     }
 
-    /// The manifest of the staged snapshot; nil if none is staged.
-    var stagedManifest: SnapshotManifest? {
-        get throws {
-            guard let text = try applying.textState(Self.stagedSnapshot) else { return nil }
-            return try SyncCoder.decodeSnapshotManifest(Array(text.utf8))
-        }
-    }
-
-    func setStaged(_ revision: Revision, lineage: String?) throws {
-        try applying.setState(Self.stagedRevision, .integer(revision))
-        try applying.setState(Self.stagedLineage, lineage.map { .text($0) } ?? .null)
-    }
-
-    /// Deletes what is staged, in the caller's transaction.
-    func clearStaged() throws {
-        try Inbox(store: applying).clear()
-        for name in [
-            Self.stagedRevision, Self.stagedLineage, Self.stagedSnapshot, Self.stagedCut,
-            Self.slicedPart,
-        ] {
-            if try applying.textState(name) != nil { try applying.setState(name, .null) }
-        }
-    }
-
-    /// Deletes what is staged, because the server no longer continues from there.
+    /// Deletes the staged data, because the server no longer continues from there.
     package func discardStaged() throws {
-        try inApplyingTransaction { try clearStaged() }
+        try changeStanding { try clearStaged(&$0) }
+    }
+
+    /// Deletes the staged data, in the caller's transaction.
+    func clearStaged(_ standing: inout Standing) throws {
+        try Inbox(store: applying).clear()
+        standing.staged = nil
     }
 
     /// Runs `body` with a snapshot attached.
@@ -147,21 +97,16 @@ extension DeviceStore {
         return try body(snapshot)
     }
 
-    /// Runs `body` with the staged data.
-    func withGround<Result>(_ body: (Rebase.DataSources) throws -> Result) throws -> Result {
+    /// Returns the staged data as the data to apply first.
+    func ground(_ staged: Standing.Staged?) throws -> Rebase.DataSources {
         var ground = Rebase.DataSources()
-        guard try hasStaged else { return try body(ground) }
+        guard let staged else { return ground }
         let inbox = Inbox(store: applying)
         ground.hasStaged = try !inbox.isEmpty
         ground.identifiers = try inbox.identifiers()
-        ground.manifest = try stagedManifest
-        return try body(ground)
+        ground.manifest = staged.snapshot
+        return ground
     }
-
-    static let stagedRevision = "stagedRevision"
-    static let stagedLineage = "stagedLineage"
-    static let stagedCut = "stagedCut"
-    static let stagedSnapshot = "stagedSnapshot"
 }
 
 // MARK: - Deltas
@@ -187,7 +132,9 @@ extension DeviceStore {
     ///   was applied then.
     package func apply(_ batch: DeltaBatch, now: Int64) throws -> BatchOutcome {
         try inApplyingTransaction {
-            if let own = try dataSet, let other = batch.dataSet, own != other {
+            var standing = try standing
+            let own = standing.dataSet ?? expectedDataSet
+            if let own, let other = batch.dataSet, own != other {
                 throw SyncError(
                     .wrongDataSet,
                     "The stream is of another data set than this file belongs to. Check the"
@@ -196,33 +143,21 @@ extension DeviceStore {
             // A cache may answer with another data set's batch. The answer of an exchange repeats
             // the name of its request, so an exchange tells the device to which data set it
             // belongs.
-            guard try dataSet != nil || batch.dataSet == nil else { return .needsExchange }
-            let current = try revision
-            guard !batch.isBehind else {
-                return batch.goesOn ?? .max <= current ? .old(deltas: 0) : .needsExchange
+            guard own != nil || batch.dataSet == nil else { return .needsExchange }
+            if let outcome = standing.outcome(withoutApplying: batch) {
+                if case .old(let deltas) = outcome { countPassedOver(deltas) }
+                return outcome
             }
-            guard batch.nextVersion > current else {
-                countPassedOver(batch.deltas.count)
-                return .old(deltas: batch.deltas.count)
-            }
-            let isComplete =
-                batch.from.map { $0 <= current }
-                ?? (batch.deltas.last?.version == batch.nextVersion)
-            guard isComplete, !batch.isDifference, try fetchingAnew == nil,
-                try !hasStaged && !isSeeding && rejoining == nil && slicedUpTo == nil
-            else {
-                return .needsExchange
-            }
+            let current = standing.revision
             let sets = try batch.changeSets(after: current, schema: applying.schema)
             var ground = Rebase.DataSources()
             ground.isLenient = batch.from == nil
             var report = try reconcile(
-                sets[...], from: current, on: ground, reaching: batch.nextVersion, now: now)
+                sets[...], from: &standing, on: ground, reaching: batch.nextVersion,
+                lineage: batch.lineage, dataSet: batch.dataSet, now: now)
             let passedOver = batch.deltas.count { $0.version <= current }
             countPassedOver(passedOver)
             report.passedOver += passedOver
-            try applying.setState("lineage", batch.lineage.map { .text($0) } ?? .null)
-            if let dataSet = batch.dataSet { try applying.setState("dataSet", .text(dataSet)) }
             // This is often enough to find out later how far back a history is shared.
             if batch.lineage != nil, batch.nextVersion >> 6 != current >> 6 {
                 try Outbox(store: applying).markLineage()

@@ -19,13 +19,8 @@ package final class DeviceStore {
     let randomBits: () -> UInt64
     /// The observer of transactions.
     package weak var observer: (any TransactionObserver)?
-    /// The revision from which the last request asked to continue. Its answer does not fit a file
-    /// that has another one by now, for example because it was emptied.
-    var gatheredRevision: Revision = 0
-    /// The revision that the last request named.
-    var askedRevision: Revision = 0
-    /// The value of `rejoining` when the last request was gathered.
-    var gatheredRejoining: Revision?
+    /// The point from which the last request asked to continue.
+    var asked = Standing.Asked()
     /// The number of withheld records that have not been reported yet.
     private var newlyWithheld = 0
     /// The app's handlers of remote change, by entity type.
@@ -33,7 +28,7 @@ package final class DeviceStore {
     /// Bytes of own accepted sets that the file keeps in case the server is restored from a backup.
     package var mostKeptBytes: Int64 = 16 << 20
     /// The data set that the first answer must name; nil for any.
-    private var expectedDataSet: String?
+    private(set) var expectedDataSet: String?
     /// The number of skipped deltas that the file's count does not include yet.
     private var uncounted: Int64 = 0
     let path: String
@@ -182,11 +177,6 @@ package final class DeviceStore {
                     + " the file's own.")
         }
         expectedDataSet = expected
-    }
-
-    /// The hash of the log at `revision`, as the server named it; nil if it did not.
-    package var lineage: String? {
-        get throws { try applying.textState("lineage") }
     }
 
     /// Milliseconds since 1970 of the last exchange that ended well; nil before the first.

@@ -23,7 +23,7 @@ extension DeviceStore {
     /// The revision up to which rows in the tables may be newer than the device's revision; nil if
     /// none is. While it is set, the last transaction is still to come.
     package var slicedUpTo: Revision? {
-        get throws { try applying.integerState(Self.slicedRevision) }
+        get throws { try standing.slicedUpTo }
     }
 
     /// Returns the staged differences, if they can be applied in slices.
@@ -31,14 +31,16 @@ extension DeviceStore {
     /// - Returns: Nil if there is little to apply, or if the difference leads through states that
     ///   only follow from each other.
     func differenceSlices(_ answer: SyncAnswer) throws -> DifferenceSlices? {
-        guard try rejoining == nil, try !isSeeding, try stagedManifest == nil else { return nil }
+        let standing = try standing
+        guard standing.rejoining == nil, standing.missing == nil,
+            case .tables(let done) = standing.staged?.base
+        else { return nil }
         let inbox = Inbox(store: applying)
         let parts = try inbox.parts()
         let pieces = parts.prefix(while: \.isDifference)
         guard pieces.count > 1, !answer.changeSets.contains(where: \.isDifference),
             !parts.dropFirst(pieces.count).contains(where: \.isDifference)
         else { return nil }
-        let done = try applying.integerState(Self.slicedPart) ?? 0
         let kept = parts.filter { !$0.isDifference || $0.number <= done }
         var left: [String: Set<RecordID>] = [:]
         for set in try kept.map({ try inbox.content(of: $0) }) + answer.changeSets {
@@ -58,10 +60,10 @@ extension DeviceStore {
     ) throws -> RebaseReport? {
         guard let number = slices.waiting.last else { return nil }
         var left = slices.left
-        let report = try inApplyingTransaction { () -> RebaseReport? in
+        let report = try changeStanding { standing -> RebaseReport? in
             let inbox = Inbox(store: applying)
-            guard try leaseOfOther(than: owner, now: now) == nil, try hasStaged,
-                try cursor.revision == gatheredRevision,
+            guard try leaseOfOther(than: owner, now: now) == nil, standing.staged != nil,
+                standing.cursor.revision == asked.cursor,
                 let part = try inbox.parts().first(where: { $0.number == number })
             else { return nil }
             try closeExternalCapture(applying, now: now)
@@ -70,9 +72,7 @@ extension DeviceStore {
             var slice = DifferenceSlice(store: applying, registry: registry, now: now)
             try slice.apply(set, without: &left)
             try inbox.replace(part, with: slice.left)
-            try applying.setState(Self.slicedPart, .integer(number))
-            let reached = max(try slicedUpTo ?? 0, set.revision ?? 0)
-            try applying.setState(Self.slicedRevision, .integer(reached))
+            standing.apply(slice: number, of: set.revision)
             try applying.setCapture(true)
             observer?.applyingWillCommit(slice.report)
             return slice.report
@@ -82,16 +82,6 @@ extension DeviceStore {
         slices.waiting.removeLast()
         return report
     }
-
-    /// Notes, in the caller's transaction, that the tables are at one revision again.
-    func endSlices() throws {
-        guard try slicedUpTo != nil else { return }
-        try applying.setState(Self.slicedRevision, .null)
-    }
-
-    static let slicedRevision = "slicedRevision"
-    /// The key of the last staged piece that was applied.
-    static let slicedPart = "slicedPart"
 }
 
 /// One piece of a difference, applied to the tables alongside own edits.

@@ -43,7 +43,8 @@ struct AnewRefusalTests {
         #expect(try mine.store.record("teams", 16)?["name"] == "Lost by the restoring")
         #expect(try mine.store.parked().isEmpty)
         #expect(try mine.store.outboxCount == 0)
-        #expect(try mine.store.fetchingAnew == nil && mine.store.rejoining == nil)
+        let standing = try mine.store.standing
+        #expect(standing.refetching == nil && standing.rejoining == nil)
     }
 
     @Test("a server whose log ends before the device's revision is noticed")
@@ -60,7 +61,8 @@ struct AnewRefusalTests {
             .map { $0["name"] }
         #expect(names == (1...6).map { .text("Team \($0)") })
         #expect(try mine.store.outboxCount == 0)
-        #expect(try mine.store.fetchingAnew == nil && mine.store.rejoining == nil)
+        let standing = try mine.store.standing
+        #expect(standing.refetching == nil && standing.rejoining == nil)
     }
 
     @Test("an answer to a request from before does not fit the file any more")

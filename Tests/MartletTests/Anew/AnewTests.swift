@@ -69,7 +69,7 @@ struct AnewTests {
         let revision = try mine.store.revision
         try mine.beginAnew()
         #expect(try mine.store.revision == 0)
-        #expect(try mine.store.fetchingAnew == revision)
+        #expect(try mine.store.standing.refetching?.goal == revision)
         #expect(try mine.store.shownState().isEmpty)
         #expect(try mine.store.outboxCount == 5)
         var slices = 0
@@ -77,7 +77,7 @@ struct AnewTests {
         try mine.sync(with: world.server) { store in
             slices += 1
             #expect(try store.parkedCount == 0)
-            guard try store.fetchingAnew == nil, after.isEmpty else { return }
+            guard try store.standing.refetching == nil, after.isEmpty else { return }
             after = try mine.dump(leavingOut: sending)
         }
         #expect(slices > 5)
@@ -95,7 +95,8 @@ struct AnewTests {
         try mine.beginAnew()
         var shown: [Bool] = []
         try mine.sync(with: world.server) { store in
-            if try store.fetchingAnew != nil { shown.append(try store.record("teams", -2) != nil) }
+            guard try store.standing.refetching != nil else { return }
+            shown.append(try store.record("teams", -2) != nil)
         }
         #expect(shown.count > 2)
         #expect(!shown.contains(false))
@@ -173,7 +174,7 @@ struct AnewTests {
         try edit(mine)
         try mine.beginAnew()
         try mine.write { try $0.insert("teams", ["name": "Before anything came"]) }
-        let goal = try mine.store.fetchingAnew
+        let goal = try mine.store.standing.refetching?.goal
         var slices = 0
         try mine.sync(with: world.server, lost: 5) { _ in
             slices += 1
@@ -189,7 +190,7 @@ struct AnewTests {
         #expect(try mine.store.revision < goal ?? 0)
         #expect(try mine.store.record("teams", 5)?["city"] == "Written meanwhile")
         try mine.beginAnew()
-        #expect(try mine.store.fetchingAnew == goal)
+        #expect(try mine.store.standing.refetching?.goal == goal)
         try mine.sync(with: world.server)
         try other.sync(with: world.server)
         #expect(try mine.store.parkedCount == 0 && mine.store.outboxCount == 0)

@@ -46,7 +46,7 @@ struct MigrationAnewTests {
             return
         }
         #expect(failure.message.contains("Version 4 (failing)"))
-        #expect(try store.revision == 0 && store.fetchingAnew == 3)
+        #expect(try store.revision == 0 && store.standing.refetching?.goal == 3)
         #expect(store.local.schema["players"]?.attributes.map(\.name).contains("mail") == true)
         #expect(try file.rows("SELECT max(version) FROM martlet_migrations") == ["4"])
         #expect(try file.rows("SELECT count(*) FROM teams") == ["0"])

@@ -48,8 +48,9 @@ struct RemadeRecordTests {
             ).map(\.values) == [[2], [2]])
         // The result is the same after the sets were moved.
         try device.store.inApplyingTransaction {
+            var standing = try device.store.standing
             _ = try device.store.reconcile(
-                [.entry(3, TypeChanges(name: "notes", delete: [.text("other")]))], from: 2,
+                [.entry(3, TypeChanges(name: "notes", delete: [.text("other")]))], from: &standing,
                 on: Rebase.DataSources(), reaching: 3, now: 1)
         }
         try device.write { try $0.update("notes", .text("x"), ["body": "c"]) }
@@ -78,8 +79,9 @@ struct RemadeRecordTests {
             ChangeSet.entry(4, own: sent[1], deleted),
         ]
         try device.store.inApplyingTransaction {
+            var standing = try device.store.standing
             _ = try device.store.reconcile(
-                sets[...], from: 2, on: Rebase.DataSources(), reaching: 5, now: 1)
+                sets[...], from: &standing, on: Rebase.DataSources(), reaching: 5, now: 1)
         }
         #expect(try device.store.parked().map(\.message) == [])
         #expect(try device.store.outboxCount == 2)

@@ -113,7 +113,7 @@ struct LazySeedingTests {
         try lazy.sync()
         #expect(lazy.mine.parts == ["rest, the last"])
         try lazy.expectWhole()
-        #expect(try !lazy.mine.store.needsRows)
+        #expect(try !lazy.mine.store.standing.needsRows)
     }
 
     @Test("an own deletion of before the snapshot takes nothing from what is to come")

@@ -73,7 +73,7 @@ struct SliceTests {
         #expect(counter.rows.max() ?? 0 <= saves + 2)
         #expect(try store.revision == 9)
         #expect(try store.slicedUpTo == nil)
-        #expect(try !store.hasStaged)
+        #expect(try store.standing.staged == nil)
         #expect(try store.contradiction() == nil)
         #expect(try store.parked().map(\.reason) == [.stale])
         #expect(try world.device.rows("SELECT id, name FROM teams") == [[1, "Theirs"]])

@@ -165,7 +165,7 @@ struct RejoiningTests {
             // It has asked whether the history is its own, and has part of it again.
             try mine.sync(with: world.server, lost: 2)
             try mine.store.endLeases()
-            #expect(try mine.store.fetchingAnew != nil)
+            #expect(try mine.store.standing.refetching != nil)
         }
         try other.write { try $0.update("teams", .integer(2), ["name": "Theirs 2"]) }
         for _ in 0..<9 { try other.write { try $0.insert("teams", ["name": "New"]) } }

@@ -126,17 +126,21 @@ private struct DeviceText {
             let name = "parked \(Self.word(number[0]))"
             let cut = set.isTruthCut ? ", some true rows not told" : ""
             return ["\(name): \(set.reason.rawValue)\(cut)"]
-                + set.changes.flatMap { change in
-                    let record = "\(change.type) \(change.id)"
-                    let edit = "\(change.operation.rawValue) \(record) @\(change.baseRevision)"
-                    return [
-                        change.mine.map { "\(name): \(edit): \(Self.text($0))" }
-                            ?? "\(name): \(edit)",
-                        change.base.map { "\(name): base of \(record): \(Self.text($0))" },
-                        change.theirs.map { "\(name): theirs of \(record): \(Self.text($0))" },
-                    ].compactMap(\.self)
-                }
+                + set.changes.flatMap { Self.lines($0, of: name) }
         }
+    }
+
+    private static func lines(_ change: ParkedChange, of set: String) -> [String] {
+        let record = "\(change.type) \(change.id)"
+        let mine = change.mine.map { ": \(text($0))" } ?? ""
+        var lines = [
+            "\(set): \(change.operation.rawValue) \(record) @\(change.baseRevision)\(mine)"
+        ]
+        if let base = change.base { lines.append("\(set): base of \(record): \(text(base))") }
+        if let theirs = change.theirs {
+            lines.append("\(set): theirs of \(record): \(text(theirs))")
+        }
+        return lines
     }
 
     func receipts() throws -> [String] {
@@ -219,6 +223,10 @@ private struct DeviceText {
         case .real(let number): String(number)
         case .text(let text): "\"\(text)\""
         }
+    }
+
+    private static func text(_ values: RecordValues) -> String {
+        zip(values.names, values.values).map { "\($0) \(literal($1))" }.joined(separator: ", ")
     }
 
     private static func text(_ attributes: Attributes) -> String {
