@@ -60,8 +60,10 @@ private struct DeviceText {
             """)
         let parts = try rows(
             "SELECT 'staged parts:', count(*) FROM martlet_inbox HAVING count(*) > 0")
-        let lineage = try showsLineage ? store.lineage.map { ", lineage \($0)" } ?? "" : ""
-        return try ["at \(store.revision)\(lineage)"]
+        let lineage = try rows(
+            "SELECT ', lineage', value FROM martlet_state WHERE name = 'lineage' AND value IS NOT NULL"
+        ).map { $0.map(Self.word).joined(separator: " ") }
+        return try ["at \(store.revision)\(showsLineage ? lineage.joined() : "")"]
             + (state + parts).map { $0.map(Self.word).joined(separator: " ") }
     }
 
