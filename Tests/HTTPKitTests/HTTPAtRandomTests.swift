@@ -159,6 +159,23 @@ struct HTTPAtRandomTests {
         return response
     }
 
+    /// Waits until nothing of the requests is left.
+    /// - Returns: What stays although nobody is connected; nil if nothing does.
+    private static func whatStays(on server: HTTPServer) async -> String? {
+        var left = HTTPServerCounters()
+        do {
+            try await waitUntil("nothing is left") {
+                left = await server.counters()
+                return left.openConnections == 0 && left.requestsInFlight == 0
+                    && left.bodyBytesInFlight == 0 && left.waitingBytes == 0
+                    && left.openStreams == 0
+            }
+            return nil
+        } catch {
+            return "\(error) \(left)"
+        }
+    }
+
     @Test("each request of others is answered, and nothing is left behind", arguments: seeds)
     func worldOfRequests(seed: UInt64) async throws {
         var options = HTTPServerOptions()
@@ -219,17 +236,7 @@ struct HTTPAtRandomTests {
         if most > Self.waitingBytes + (Self.mostPieces + 1) << 20 {
             faults.append("\(most) bytes waited for clients")
         }
-        var left = HTTPServerCounters()
-        do {
-            try await waitUntil("nothing is left") {
-                left = await server.counters()
-                return left.openConnections == 0 && left.requestsInFlight == 0
-                    && left.bodyBytesInFlight == 0 && left.waitingBytes == 0
-                    && left.openStreams == 0
-            }
-        } catch {
-            faults.append("\(error) \(left)")
-        }
+        if let left = await Self.whatStays(on: server) { faults.append(left) }
         await server.stop(grace: .zero)
         #expect(
             faults.isEmpty, "seed \(seed): \(faults.prefix(5)); \(count) requests; \(hostile.story)"
