@@ -89,7 +89,8 @@ final class ExternalWorld {
         _ shared: PostgresAddress, _ capture: ExternalCapture, _ script: String
     ) throws {
         let name = "foreign_" + UUID().uuidString.replacing("-", with: "").lowercased()
-        try PostgresConnection(shared).execute("CREATE DATABASE \(name)")
+        try PostgresConnection(shared, PostgresOptions(statement: nil, answer: nil))
+            .execute("CREATE DATABASE \(name)")
         address = shared.setting("dbname", name)
         server = try PostgresConnection(address, PostgresOptions(statement: nil, lock: nil))
         try server.execute(script)

@@ -21,7 +21,8 @@ struct TestDatabase: Sendable {
         let shared = try PostgresAddress(url)
         let name = "t_" + UUID().uuidString.replacing("-", with: "").lowercased()
         try await blocking {
-            try PostgresConnection(shared).execute("CREATE DATABASE \(name)")
+            try PostgresConnection(shared, PostgresOptions(statement: nil, answer: nil))
+                .execute("CREATE DATABASE \(name)")
         }
         let parts = try #require(URLComponents(string: url))
         var changed = parts

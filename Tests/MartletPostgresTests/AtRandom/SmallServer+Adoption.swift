@@ -81,7 +81,9 @@ extension SmallServer {
             "SELECT slot_name::text FROM pg_replication_slots WHERE database = current_database()")
         for row in 0..<slots.count { try LogicalSlot(on: connection).drop(try slots.text(row, 0)) }
         connection.close()
-        let admin = try PostgresConnection(root.setting("dbname", "postgres"))
+        // A busy machine takes long to copy a database.
+        let admin = try PostgresConnection(
+            root.setting("dbname", "postgres"), PostgresOptions(statement: nil, answer: nil))
         defer { admin.close() }
         if way == .template {
             try admin.execute("CREATE DATABASE \(new) OWNER \(Self.role) TEMPLATE \(old)")

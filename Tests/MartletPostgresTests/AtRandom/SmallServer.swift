@@ -62,7 +62,8 @@ final class SmallServer {
     ) throws {
         let shared = try PostgresAddress(servers.postgresURL)
         let name = "random_" + UUID().uuidString.replacing("-", with: "").lowercased()
-        let admin = try PostgresConnection(shared)
+        let admin = try PostgresConnection(
+            shared, PostgresOptions(statement: nil, answer: nil))
         try admin.execute(
             """
             DO $$ BEGIN CREATE ROLE \(Self.role) LOGIN REPLICATION PASSWORD 'owner';
