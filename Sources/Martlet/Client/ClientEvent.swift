@@ -9,7 +9,7 @@ public enum ClientEvent: Sendable {
     /// The contents of tables may have changed: remote changes arrived, or the device rebased its
     /// own edits.
     case changed(types: Set<String>, remoteRecords: Int)
-    /// The server's verdict on one of the device's change sets.
+    /// The end of one of the device's change sets: accepted, or refused.
     case receipt(Receipt)
     /// Values arrived that no column or table can hold yet; see `MartletClient.keptAside()`.
     case keptAside(KeptAside)
@@ -31,8 +31,8 @@ public enum ClientEvent: Sendable {
     case idsAssigned(Int)
     /// The device has reached a revision, by a successful exchange or over the live connection.
     case reached(Revision)
-    /// An exchange failed. The client tries again after this number of milliseconds; nil means that
-    /// it does not try again.
+    /// An exchange failed. The client tries again after this number of milliseconds. If it is nil, a
+    /// person has to act; the client asks again only after 15 minutes, or soon after a save.
     case failed(SyncError, retryIn: Int64?)
 }
 

@@ -38,12 +38,12 @@ public struct ClientOptions: Sendable {
     /// The maximum size of the file with own accepted change sets, in bytes. The device keeps them
     /// for 30 days, in case the server is restored from a backup that lacks them; 0 keeps none.
     public var mostKeptBytes: Int64 = 16 << 20
-    /// Receives each statement as it runs; for development.
+    /// Receives statements after they have run, all or the slow ones; for development.
     public var trace: StatementTrace?
     /// The interval of the checks for external writes while the app observes something.
     public var externalWritesPeriod: Duration = .milliseconds(150)
-    /// Returns the next token if the server refuses the current one, so that the client continues
-    /// automatically. Only clients that are opened with a server's address use it.
+    /// Returns the next token if the server refuses the current one, or if there is none yet, so that
+    /// the client continues automatically. Only clients that are opened with a server's address use it.
     public var tokenProvider: TokenProvider?
     /// The identity of the data set that the file must belong to (`ClientStatus.dataSet`), if the
     /// app knows it. If nil, the device trusts the first server that accepts the token. With an

@@ -45,13 +45,14 @@ public struct SeedingStatus: Hashable, Sendable {
         public let isComplete: Bool
     }
 
-    /// The classes of the current download; empty if the device has everything.
+    /// The classes of the current download; empty if no part of a snapshot is missing.
     public let classes: [Class]
     /// The progress of the download, in compressed bytes; both numbers are 0 if the device has
     /// everything.
     public let progress: SeedingProgress
 
-    /// Whether the device has everything: the download has ended, or there was none.
+    /// Whether no part of a snapshot is missing. It is also true before the first exchange, and on a
+    /// device that began without a snapshot.
     public var isComplete: Bool { classes.isEmpty }
 
     /// Returns whether the device has all records of a class. Returns false for an unknown class

@@ -22,7 +22,7 @@ public protocol Transport: Sendable {
 }
 
 extension Transport {
-    /// Performs the exchange without reporting its bytes.
+    /// Performs the exchange and never calls `progress`, so the device gives it up after two minutes.
     /// - Throws: `TransportFailure`, as `exchange(_:)`.
     public func exchange(
         _ body: [UInt8], progress: @escaping @Sendable () -> Void
@@ -35,7 +35,7 @@ extension Transport {
 public struct TransportAnswer: Sendable {
     /// The HTTP status.
     public var status: Int
-    /// The body, inflated.
+    /// The body, decompressed.
     public var body: [UInt8]
     /// The seconds from a Retry-After header; nil if there is none.
     public var retryAfter: Int64?

@@ -12,12 +12,12 @@ public struct Backoff: Hashable, Sendable {
     /// Creates the default back-off.
     public init() {}
 
-    /// Returns the wait before try number `failures` + 1.
+    /// Returns the wait after this number of failed tries in a row.
     /// - Parameters:
     ///   - failures: The number of tries that failed in a row, at least 1.
     ///   - random: Evenly spread bits.
-    /// - Returns: Milliseconds, from `first` / 4, later from a third of the ceiling, up to the
-    ///   ceiling.
+    /// - Returns: Milliseconds between a quarter of `first` and the ceiling; after four failures,
+    ///   between a third of the ceiling and the ceiling.
     public func wait(failures: Int, random: UInt64) -> Int64 {
         let doublings = min(max(failures - 1, 0), 20)
         let ceiling = min(longest, first << Int64(doublings))

@@ -4,9 +4,9 @@ internal import MartletProtocol
 /// The position at which a listener to the change log continues, and the listener's identity.
 ///
 /// The server answers with the changes after `since`. If the listener names its data set and the
-/// hash of its version, the server can tell it that the data set was recreated or restored.
+/// lineage at `since`, the server can tell it that the data set was recreated or restored.
 public struct DeltaCursor: Hashable, Sendable {
-    /// The listener's version. It has all changes up to this one.
+    /// The revision up to which the listener has every change.
     public var since: Revision
     /// The device's name, by which the server marks the device's own change sets in its answer.
     public var clientID: String?

@@ -1,7 +1,8 @@
 public import MartletModel
 public import MartletStore
 
-/// A change set that the server refused. The device keeps it until a person decides.
+/// A change set that was refused, by the server or by the device itself. The device keeps it until a
+/// person decides.
 ///
 /// ```swift
 /// for set in try await client.parked() {
@@ -10,7 +11,7 @@ public import MartletStore
 /// }
 /// ```
 public struct ParkedSet: Sendable {
-    /// The set's identifier, for `retry` and `drop`.
+    /// The set's identifier. Pass it to `retry` or `drop`.
     public let identifier: String
     /// The reason of the refusal.
     public let reason: RefusalReason
@@ -28,8 +29,8 @@ public struct ParkedSet: Sendable {
 
 /// One record of a refused change set: its earlier values, the edit, and its present values.
 ///
-/// The values have the form in which they are written and read. If a migration removed the type's
-/// table, binary data is base64 text.
+/// The values are `SQLValue`s, so an app can write them back. If a migration removed the type's table,
+/// binary data is base64 text.
 public struct ParkedChange: Sendable {
     /// What the edit did to the record.
     public enum Operation: String, Sendable {

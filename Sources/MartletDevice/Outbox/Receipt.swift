@@ -13,11 +13,12 @@ public struct Receipt: Hashable, Sendable {
     public enum Outcome: String, Hashable, Sendable {
         /// The server accepted it, at `revision`.
         case accepted
-        /// The server refused it, and it is parked until a person decides.
+        /// The server refused it, or the device did because it had become stale or too large. It is
+        /// parked until a person decides.
         case refused
-        /// The server refused it, and a person dropped it.
+        /// It was refused, and a person dropped it.
         case dropped
-        /// The server refused it, and a person sent it again as a new set.
+        /// It was refused, and a person sent it again as a new set.
         case retried
     }
 

@@ -101,7 +101,7 @@ public struct Attribute: Hashable, Sendable {
     public let isRequired: Bool
     /// Whether the column has a default value.
     public let hasDefault: Bool
-    /// Whether the database computes the value; it is never written.
+    /// Whether the database computes the value. Devices and the server never write such a column.
     public let isGenerated: Bool
     /// Whether a numeric is stored with all its digits; if not, one with many digits would be
     /// rounded.

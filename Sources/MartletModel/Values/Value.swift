@@ -7,10 +7,7 @@
 /// an edit.
 ///
 /// ```swift
-/// let born = Value.text("2014-05-31")
-/// let player = try await client.write {
-///     try $0.insert("players", ["name": "Ann", "birthday": born, "shirt": .null])
-/// }
+/// let attributes: Attributes = ["name": "Ann", "birthday": "2014-05-31", "shirt": .null]
 /// ```
 public enum Value: Hashable, Sendable {
     case null

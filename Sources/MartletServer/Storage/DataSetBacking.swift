@@ -4,7 +4,7 @@ internal import SystemKit
 
 /// The storage of a data set: a SQLite file of its own, or a PostgreSQL database.
 ///
-/// This is the only place above `ServerStorage` where the two differ.
+/// While a data set is served, this is the only place above `ServerStorage` in which the two differ.
 protocol DataSetBacking: Sendable {
     /// Opens the data set for its writer. It is called once, on the writer's queue, and blocks.
     ///

@@ -1,11 +1,11 @@
 internal import MartletModel
 public import MartletServerCore
 
-/// The facts that the server keeps of a token, without the token.
+/// What the server stores about a token. The token itself is not in it.
 public struct TokenRecord: Hashable, Sendable {
     /// The name of the token in lists and logs and for revoking. It is no secret.
     public let identifier: String
-    /// The only data set for which the token is good.
+    /// The only data set that the token opens.
     public let dataSet: String
     public let user: String?
     /// The roles of the user, for the rules.

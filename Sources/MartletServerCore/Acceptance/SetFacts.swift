@@ -48,7 +48,7 @@ public struct UsedSequence: Hashable, Sendable {
     }
 }
 
-/// A verdict that was given before.
+/// A set that was decided before: its verdict, and what tells whether it is the same set.
 public struct DecidedSet: Hashable, Sendable {
     /// The outcome for a set.
     public enum Verdict: Hashable, Sendable {

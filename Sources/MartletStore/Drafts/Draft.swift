@@ -104,7 +104,7 @@ public final class Draft<Element: ReadableRecord & Sendable>: Sendable {
         }
     }
 
-    /// Restores the typed values of fields that then took the store's value.
+    /// Restores the values that were typed into fields which took the store's value afterwards.
     /// - Throws: `StoreError` `.value` if the record does not accept the values.
     public func restoreSuperseded() throws {
         try held.withLock { held in

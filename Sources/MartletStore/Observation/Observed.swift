@@ -22,7 +22,8 @@
         /// Creates the property.
         /// - Parameters:
         ///   - wrappedValue: The value until the first fetch has ended.
-        ///   - observation: The source of the values.
+        ///   - observation: The source of the values. Only the one from the view's first drawing is
+        ///     used.
         public init(wrappedValue: Value, _ observation: DatabaseObservation<Value>) {
             initial = wrappedValue
             self.observation = observation

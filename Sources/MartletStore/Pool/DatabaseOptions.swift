@@ -11,7 +11,7 @@ public struct DatabaseOptions: Sendable {
     public var isDurable = true
     /// Hooks that watch, refuse and extend writes.
     public var hooks = WriteHooks()
-    /// Receives each statement as it runs; for development.
+    /// Receives statements after they have run, all or the slow ones; for development.
     public var trace: StatementTrace?
     /// The interval of the checks for external writes while the app observes something.
     public var externalWritesPeriod: Duration = .milliseconds(150)

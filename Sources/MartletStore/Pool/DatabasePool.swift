@@ -210,7 +210,8 @@ public final class DatabasePool: DatabaseAccess {
 /// Within a closure that reads or writes, they throw `StoreError` `.misuse`, because two calls that
 /// wait for each other would wait for ever.
 extension DatabasePool {
-    /// Runs `body` on the data of one moment, and blocks the thread until it has ended.
+    /// Runs `body` on the data of one moment, and blocks the thread until it has ended. `body` runs
+    /// again from its beginning if a table had to be created.
     /// - Throws: The error of `body`; `StoreError`.
     @available(*, noasync, message: "it blocks; await “read” instead")
     public func readBlocking<Result>(
@@ -227,7 +228,8 @@ extension DatabasePool {
         }
     }
 
-    /// Runs `body` as one save, and blocks the thread until it is committed.
+    /// Runs `body` as one save, and blocks the thread until it is committed. `body` runs again from
+    /// its beginning if a table had to be created.
     /// - Throws: The error of `body`, and `StoreError`; nothing was written then.
     @available(*, noasync, message: "it blocks; await “write” instead")
     @discardableResult

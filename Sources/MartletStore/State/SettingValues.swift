@@ -18,7 +18,7 @@ public struct SettingValues<Value: Codable & Sendable>: AsyncSequence, Sendable 
             wakes: settings.observers.wakes(for: key.name).makeAsyncIterator())
     }
 
-    /// Iterates over the values; for one task.
+    /// Iterates over the values. Only one task may use it.
     public struct Iterator: AsyncIteratorProtocol {
         fileprivate let settings: Settings
         fileprivate let key: SettingKey<Value>

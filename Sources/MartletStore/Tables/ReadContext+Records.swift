@@ -28,11 +28,11 @@ extension ReadContext {
 extension WriteContext {
     /// Inserts a record of a synchronised type.
     ///
-    /// A value that is no literal gives its `sqlValue`: a record's id, a date, an optional.
+    /// For a value in a variable (a record's id, a date, an optional), write its `sqlValue`.
     ///
     /// ```swift
     /// let team = try context.insert("teams", ["name": "Falcons", "founded": 1987])
-    /// try context.insert("players", ["name": name.sqlValue, "team_id": team.sqlValue])
+    /// try context.insert("players", ["name": "Ann", "team_id": team.sqlValue])
     /// ```
     /// - Parameters:
     ///   - type: The entity type's name.
