@@ -1,4 +1,5 @@
 import Foundation
+import SQLiteKit
 import Testing
 
 @testable import MartletServer
@@ -217,6 +218,23 @@ struct DataDirectoryTests {
         #expect(refusal?.message.contains("Another martlet server") == true)
         #expect(first != nil)
         first = nil
+        _ = try DirectoryLock(directory: folder.path)
+    }
+
+    @Test("is not refused because another server, which gets it neither, tries at the same time")
+    func lockedForAMoment() throws {
+        let folder = TemporaryFolder()
+        try TokenStore.makeDirectory(folder.path)
+        let other = try Connection(path: folder.path + "/martlet.lock", busyTimeoutMilliseconds: 0)
+        try other.execute("BEGIN; SELECT count(*) FROM sqlite_schema")
+        nonisolated(unsafe) let trying = other
+        let ended = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            Thread.sleep(forTimeInterval: 0.02)
+            try? trying.execute("COMMIT")
+            ended.signal()
+        }
+        defer { ended.wait() }
         _ = try DirectoryLock(directory: folder.path)
     }
 

@@ -12,8 +12,10 @@ final class DirectoryLock {
     /// - Throws: `ServerFailure` if another server has the directory; `SQLiteError`.
     init(directory: String) throws {
         let path = directory + "/martlet.lock"
+        // Two servers that start at once can each have a part of the lock, and each is refused for the
+        // other's. Both give their parts back and try again.
         connection = try Connection(
-            path: path, busyTimeoutMilliseconds: 0)
+            path: path, busyTimeoutMilliseconds: 1_000)
         do {
             try connection.execute("BEGIN EXCLUSIVE")
             FileOwner.assign(path, in: directory)
