@@ -10,7 +10,7 @@ struct EditPlan: Sendable {
         let attribute: String
     }
 
-    /// A type of which records can be created.
+    /// A type whose records can be created.
     struct Kind: Hashable, Sendable {
         let place: Place
         /// The values for the required attributes.

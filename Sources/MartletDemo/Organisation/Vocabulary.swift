@@ -1,4 +1,4 @@
-/// The words of which the generated records are made.
+/// The words from which the generated records are made.
 enum Vocabulary {
     static let firstNames = [
         "Aisha", "Alba", "Amara", "Anton", "Aoife", "Ayumi", "Beatriz", "Bram", "Callum", "Carmen",

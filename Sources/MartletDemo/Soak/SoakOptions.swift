@@ -6,7 +6,7 @@ public struct SoakOptions: Sendable {
     public var length = Duration.seconds(900)
     /// The number of saves of all devices together in a second. It must be far below the machine's
     /// capacity, or else the times show the length of the queue. A tenth of the default time has
-    /// about a thousand saves, of which the tenth longest is the 99th percentile.
+    /// about a thousand saves, so the tenth longest is the 99th percentile.
     public var saves = 12.0
 
     public init(_ demo: DemoOptions) {

@@ -1,7 +1,7 @@
 internal import MartletModel
 public import MartletServerCore
 
-/// What the server stores about a token. The token itself is not in it.
+/// The record of a token that the server stores. It does not contain the token itself.
 public struct TokenRecord: Hashable, Sendable {
     /// The name of the token in lists and logs and for revoking. It is no secret.
     public let identifier: String

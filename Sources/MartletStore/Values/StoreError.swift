@@ -19,7 +19,7 @@ public struct StoreError: Error, Hashable, Sendable {
         public static let schema = Kind(name: "schema")
         /// The file is not a database, is damaged, or cannot be opened.
         public static let file = Kind(name: "file")
-        /// What was named does not exist: a table, column, record, index, refused change set …
+        /// The call names a table, column, record, index or refused change set that does not exist.
         public static let unknown = Kind(name: "unknown")
         /// An attribute cannot hold a value, or a stored value does not have the requested type.
         public static let value = Kind(name: "value")

@@ -11,7 +11,7 @@ package struct SimulationSeries: Sendable {
     package var options = Simulator.Options()
     /// The number of worlds that run at a time.
     package var jobs = 1
-    /// The number of worlds of which one is run twice to compare the traces; nil to repeat none.
+    /// One world in this many runs twice, to compare the traces; nil to repeat none.
     package var repeats: Int?
     /// Runs one world. Tests replace it.
     var simulate:

@@ -8,7 +8,7 @@ struct ImportBatch: Sendable {
     let rows: [[Value]]
     /// The number of the source's records that are written once this batch is.
     let done: Int
-    /// The types of which records were or will be imported.
+    /// The types whose records were or will be imported.
     let sourced: Set<String>
     let schema: Schema
 
