@@ -66,7 +66,7 @@ final class Watcher: Sendable {
         _ opened: OpenNode, _ writer: Writer, _ publisher: CommitPublisher, _ pulse: Pulse
     ) async throws {
         (self.opened, self.writer, self.publisher, self.pulse) = (opened, writer, publisher, pulse)
-        sources = try await Confined.making(label: "martlet.lookout.\(opened.reports.dataSet)") {
+        sources = try await Confined.making(label: "martlet.watcher.\(opened.reports.dataSet)") {
             Sources(
                 watch: opened.readers.watch(),
                 log: LogReader(
