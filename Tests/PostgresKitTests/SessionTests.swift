@@ -93,6 +93,16 @@ struct SessionTests {
         try await session.run { try $0.begin() }
         #expect(try await session.run { $0.isInTransaction } == false)
     }
+
+    @Test("plans are not compiled, which PostgreSQL does otherwise")
+    func planCompilation() async throws {
+        let settings = try await TestServer.connected { connection in
+            let row = try connection.query(
+                "SELECT boot_val, setting FROM pg_catalog.pg_settings WHERE name = 'jit'")
+            return [try row.text(0, 0), try row.text(0, 1)]
+        }
+        #expect(settings == ["on", "off"])
+    }
 }
 
 @Suite("Notifications")

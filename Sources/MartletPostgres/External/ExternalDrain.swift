@@ -91,7 +91,7 @@ package struct ExternalDrain {
     /// if the planner knows the tables only as empty.
     private static let planning = [
         "enable_sort", "enable_bitmapscan", "enable_seqscan", "enable_hashjoin",
-        "enable_mergejoin", "jit",
+        "enable_mergejoin",
     ]
 
     /// Switches the planner's settings off.

@@ -83,7 +83,7 @@ final class StoreSession {
     /// The settings that distinguish a session of the storage. Its statements find single rows by
     /// their keys, so PostgreSQL makes plans once, and never from the state of empty tables.
     static let settings = """
-        SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET jit = off
+        SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off
         """
 
     /// The milliseconds that the storage waits for a row or a table that another program has

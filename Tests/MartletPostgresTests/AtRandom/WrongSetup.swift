@@ -19,6 +19,8 @@ struct WrongSetup: Sendable, CustomStringConvertible {
     var isLast = false
 
     var description: String { sql }
+    var isOfPublication: Bool { sql.contains("PUBLICATION &") }
+    var drops: Bool { sql.hasPrefix("DROP PUBLICATION") }
 
     static let all: [WrongSetup] = tables + triggers + logical + sessions
 

@@ -74,6 +74,9 @@ private final class MisconfiguredWorld {
             let isTwice = left.contains {
                 !setup.sql.contains("items#")
                     && ($0.setup.undo == setup.undo || $0.setup.words == setup.words)
+                    // Nothing can be wrong with a publication that is gone.
+                    || setup.isOfPublication && $0.setup.isOfPublication
+                        && (setup.drops || $0.setup.drops)
             }
             guard !isTwice, setup.capture.map({ $0 == server.capture }) ?? true else { continue }
             left.append((setup, number))
