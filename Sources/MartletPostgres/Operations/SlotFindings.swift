@@ -105,37 +105,48 @@ struct SlotFindings {
     private func publication(
         _ publication: LogicalPublication
     ) throws -> [PostgresDoctor.Finding] {
-        guard try publication.exists() else {
-            return [
-                finding(
-                    true, "The publication “\(publication.name)” is gone.",
-                    "What other programs write reaches no device.", Self.mending)
-            ]
-        }
+        let exists = try publication.exists()
+        let gone = finding(
+            true, "The publication “\(publication.name)” is gone.",
+            "What other programs write reaches no device.", Self.mending)
         // The tables of an older release lack the needed columns. Other findings report problems of
         // the tables themselves.
         guard try MartletTables.dataSet(on: connection)?.format == MartletTables.format,
             let tables = try? PostgresSchema.read(connection).tables
-        else { return [] }
-        return try publication.lines(of: tables).compactMap { line in
-            let name = "“\(line.table.type.name)”"
-            if line.member == nil {
-                return finding(
+        else { return exists ? [] : [gone] }
+        let lines = try publication.lines(of: tables)
+        return exists ? lines.flatMap { line($0, publication) } : [gone] + lines.compactMap(identity)
+    }
+
+    private func line(
+        _ line: LogicalPublication.Line, _ publication: LogicalPublication
+    ) -> [PostgresDoctor.Finding] {
+        let name = "“\(line.table.type.name)”"
+        var found = [identity(line)].compactMap(\.self)
+        if line.member == nil {
+            found.append(
+                finding(
                     true, "The publication “\(publication.name)” does not send all of \(name).",
-                    "What other programs write to it reaches no device.", Self.mending)
-            }
-            if let problem = line.problem {
-                return finding(
-                    true, "The replica identity of the table \(name) lacks its key.",
-                    "Deletions and changes of keys by other programs reach no device.",
-                    "\(problem.remedy); a server then compares the table with the log.")
-            }
-            guard line.isOwed else { return nil }
-            return finding(
+                    "What other programs write to it reaches no device.", Self.mending))
+        }
+        guard found.isEmpty, line.isOwed else { return found }
+        return [
+            finding(
                 false, "Writes of other programs to \(name) may have been missed.",
                 "Devices would not have them.",
                 "Start a server: it compares the table with the log once open transactions have ended."
             )
+        ]
+    }
+
+    /// Returns the finding for a table whose deleted rows the write-ahead log would not name; nil if
+    /// it names them.
+    private func identity(_ line: LogicalPublication.Line) -> PostgresDoctor.Finding? {
+        line.problem.map {
+            finding(
+                true, "The replica identity of the table “\(line.table.type.name)” lacks its key.",
+                "Deletions and changes of keys by other programs reach no device.",
+                "\($0.remedy); a server then compares the table with the log.")
         }
     }
 

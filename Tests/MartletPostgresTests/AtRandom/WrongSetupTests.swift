@@ -94,7 +94,7 @@ private final class MisconfiguredWorld {
             // not say which rows are changed.
             let undone = { (words: String) in left.filter { $0.setup.undo.hasPrefix(words) } }
             left =
-                undone("-- read") + undone("-- adopt")
+                undone("-- adopt") + undone("-- read")
                 + left.filter { !$0.setup.undo.hasPrefix("-- ") }
         }
         left = left.filter { !$0.setup.isLast } + left.filter(\.setup.isLast)
