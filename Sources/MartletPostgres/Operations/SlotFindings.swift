@@ -115,7 +115,8 @@ struct SlotFindings {
             let tables = try? PostgresSchema.read(connection).tables
         else { return exists ? [] : [gone] }
         let lines = try publication.lines(of: tables)
-        return exists ? lines.flatMap { line($0, publication) } : [gone] + lines.compactMap(identity)
+        guard exists else { return [gone] + lines.compactMap(identity) }
+        return lines.flatMap { line($0, publication) }
     }
 
     private func line(
