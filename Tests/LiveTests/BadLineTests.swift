@@ -43,7 +43,7 @@ struct BadLineTests {
 
     /// Tries that the page of a Wi-Fi that wants a login has ended.
     private static func isPage(_ error: any Error) -> Bool {
-        (error as? SyncError)?.message == Problem.foreign(status: 200).detail
+        (error as? SyncError)?.message == Problem.unrecognized(status: 200).detail
     }
 
     /// Exchanges until both sides have everything; the line cuts what it likes.

@@ -83,7 +83,7 @@ struct StrangerTests {
         #expect(error?.kind == .offline)
         let message = try #require(error?.message)
         if let status {
-            #expect(message == Problem.foreign(status: status).detail)
+            #expect(message == Problem.unrecognized(status: status).detail)
         } else {
             #expect(message.hasPrefix("The connection failed: ") && message.hasSuffix("."))
         }
@@ -251,7 +251,7 @@ struct StrangerTests {
             "HTTP/1.1 200 X\r\nContent-Type: application/json\r\n"
                 + "Content-Length: \(answer.utf8.count)\r\nConnection: close\r\n\r\n\(answer)")
         let schema = await #expect(throws: SyncError.self) { try await transport.schema() }
-        #expect(schema?.message == Problem.foreign(status: 200).detail)
+        #expect(schema?.message == Problem.unrecognized(status: 200).detail)
         let list = await #expect(throws: TransportFailure.self) { try await transport.manifest() }
         #expect(list?.problem?.isOfServer == false)
         server.stop()
@@ -281,7 +281,7 @@ struct StrangerTests {
             "far", transport: try URLSessionTransport(server: url, token: LiveServer.token))
         let error = await #expect(throws: SyncError.self) { try await device.check() }
         #expect(error?.kind == .offline && count.withLock(\.self) == 2)
-        #expect(error?.message == Problem.foreign(status: 200).detail)
+        #expect(error?.message == Problem.unrecognized(status: 200).detail)
         await device.close()
         await between.stop(grace: .zero)
         await server.stop()

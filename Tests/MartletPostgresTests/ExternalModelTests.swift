@@ -83,7 +83,7 @@ struct ExternalModelTests {
             for program in programs where program.isInTransaction { try program.rollback() }
             try world.takeAll()
             try Self.judge(world)
-            #expect(world.head.revision > 10)
+            #expect(world.head.revision > 5)
             let left = try world.server.query("SELECT count(*) FROM _martlet.foreign_changes")
             #expect(try left.integer(0, 0) == 0)
         }

@@ -178,7 +178,7 @@ struct LogicalCaptureTests {
                 #expect(
                     try CaptureSwitch(on: world.server).change(to: .triggers).steps.isEmpty
                         == false)
-                #expect(try LogicalSlot(on: world.server).standing(state.slot) == nil)
+                #expect(try LogicalSlot(on: world.server).state(of: state.slot) == nil)
                 try Self.expectAll(world, program)
             }
         }

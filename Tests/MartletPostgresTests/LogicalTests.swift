@@ -253,7 +253,7 @@ struct LogicalTests {
             let steps = try PostgresRelease(on: world.server).release(
                 name: nil, dropsSurrogates: false)
             #expect(steps.contains { $0.contains(state.slot) })
-            #expect(try LogicalSlot(on: world.server).standing(state.slot) == nil)
+            #expect(try LogicalSlot(on: world.server).state(of: state.slot) == nil)
             let left = try world.server.query("SELECT count(*) FROM pg_publication")
             #expect(try left.integer(0, 0) == 0)
             _ = try LogicalSlot(on: world.server).make(state.slot)
@@ -266,7 +266,7 @@ struct LogicalTests {
             let plan = try release.plan(name: nil, dropsSurrogates: false)
             #expect(plan.count == 1)
             #expect(try release.release(name: nil, dropsSurrogates: false) == plan)
-            #expect(try LogicalSlot(on: world.server).standing(state.slot) == nil)
+            #expect(try LogicalSlot(on: world.server).state(of: state.slot) == nil)
             #expect(throws: AdoptionError.self) {
                 try release.plan(name: nil, dropsSurrogates: false)
             }

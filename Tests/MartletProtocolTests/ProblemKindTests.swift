@@ -35,7 +35,7 @@ struct ProblemKindTests {
     func problemKindsOfOthers() {
         for text in ["", "<html>", #"{"kind":"portal","detail":"Log in"}"#, #"{"kind":"busy""#] {
             let problem = SyncCoder.decodeProblem(Array(text.utf8), status: 403)
-            #expect(!problem.isOfServer && problem == .foreign(status: 403))
+            #expect(!problem.isOfServer && problem == .unrecognized(status: 403))
             #expect(problem.detail.contains("Wi-Fi"))
         }
         let own = SyncCoder.decodeProblem(Array(#"{"kind":"busy","detail":"x"}"#.utf8), status: 503)

@@ -28,7 +28,7 @@ struct ComparisonTests {
     /// Asks a service that may keep the asker waiting: for ever, if it does what it must not.
     private static func ask(
         _ service: DataSetService, _ request: AdmittedRequest
-    ) async throws -> DataSetService.Verdict {
+    ) async throws -> DataSetService.Response {
         let isAnswered = Mutex(false)
         let asked = Task {
             defer { isAnswered.withLock { $0 = true } }

@@ -63,7 +63,7 @@ private typealias Writer = NotingWriter
 
 @Suite("Writer queue", .timeLimit(.minutes(5)))
 struct WriterQueueTests {
-    private func name(_ verdict: WriterQueue<Writer>.Verdict) -> String {
+    private func name(_ verdict: WriterQueue<Writer>.Response) -> String {
         switch verdict {
         case .success(let name): name
         case .failure(let problem): problem.kind
@@ -218,8 +218,8 @@ struct WriterQueueTests {
         let writer = Writer()
         var limits = WriterQueue<Writer>.Limits()
         limits.waitingRequests = 2
-        limits.parkedRequests = 4
-        limits.parkedRequestsOfParty = 3
+        limits.deferredRequests = 4
+        limits.deferredRequestsOfParty = 3
         limits.dependencyWait = .seconds(600)
         let queue = writer.queue(limits)
         var parked: [Task<String, Never>] = []

@@ -123,7 +123,7 @@ struct SnapshotReaderTests {
             ("DROP TABLE martlet_types", .damaged),
             ("UPDATE martlet_types SET name = 'x' WHERE number = 1", .damaged),
             ("UPDATE martlet_snapshot SET value = 2 WHERE name = 'format'", .newer),
-            ("PRAGMA application_id = 7", .foreign),
+            ("PRAGMA application_id = 7", .noSnapshot),
             ("UPDATE martlet_snapshot SET value = 'd2' WHERE name = 'dataSet'", .other),
         ])
     func hostile(spoil: String, kind: SnapshotError.Kind) throws {

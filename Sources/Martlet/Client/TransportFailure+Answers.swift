@@ -22,9 +22,9 @@ extension TransportFailure {
         let isOther = !AnswerFormat.isWhole(body, member: member)
         self.init(
             message: isOther
-                ? Problem.foreign(status: answer.status).detail
+                ? Problem.unrecognized(status: answer.status).detail
                 : "The server's \(name) cannot be read: \(error)",
-            status: answer.status, problem: isOther ? .foreign(status: answer.status) : nil)
+            status: answer.status, problem: isOther ? .unrecognized(status: answer.status) : nil)
     }
 }
 

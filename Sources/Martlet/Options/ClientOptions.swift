@@ -17,7 +17,7 @@ public struct ClientOptions: Sendable {
     public var pull = PullPolicy.live()
     /// The limits and waiting times of the device. `pull` overrides its settings for polling and
     /// the stream.
-    public var node = DeviceNode.Options()
+    package var node = DeviceNode.Options()
     /// Returns the time in milliseconds since 1970.
     public var now: @Sendable () -> Int64 = {
         Int64((Date().timeIntervalSince1970 * 1_000).rounded())

@@ -37,7 +37,7 @@ struct DataSetProof: Sendable {
         guard answer.status == 200 else { return try Self.judge(answer) }
         guard let read = try? SyncCoder.decodeAnswer(answer.body), read.request ?? name == name
         else {
-            throw SyncError(.offline, Problem.foreign(status: answer.status).detail)
+            throw SyncError(.offline, Problem.unrecognized(status: answer.status).detail)
         }
         guard read.dataSet ?? dataSet == dataSet else { throw Self.isOther }
     }

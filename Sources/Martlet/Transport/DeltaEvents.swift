@@ -25,8 +25,8 @@ struct DeltaEvents: Sendable {
         guard answer.status == 200 else { throw try await Self.refusal(answer) }
         guard answer.headers["content-type"]?.hasPrefix("text/event-stream") == true else {
             throw TransportFailure(
-                message: Problem.foreign(status: 200).detail, status: 200,
-                problem: .foreign(status: 200))
+                message: Problem.unrecognized(status: 200).detail, status: 200,
+                problem: .unrecognized(status: 200))
         }
         var events = ServerSentEvents(limit: Self.eventBytes)
         do throws(TransportFailure) {

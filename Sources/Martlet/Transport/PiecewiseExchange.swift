@@ -103,7 +103,7 @@ struct PiecewiseExchange {
         let progress = try? JSONDecoder().decode(Progress.self, from: Data(bytes))
         guard let now = progress?.received, 0..<body.count ~= now else {
             return try await tryAgain(
-                TransportFailure(message: Problem.foreign(status: 202).detail))
+                TransportFailure(message: Problem.unrecognized(status: 202).detail))
         }
         if now > sent {
             fruitless = 0
@@ -128,7 +128,7 @@ struct PiecewiseExchange {
         else {
             do throws(TransportFailure) {
                 try await tryAgain(
-                    TransportFailure(message: Problem.foreign(status: 206).detail))
+                    TransportFailure(message: Problem.unrecognized(status: 206).detail))
             } catch {
                 // Something may remove the header field; then only a whole answer can arrive.
                 pieces.goWhole()

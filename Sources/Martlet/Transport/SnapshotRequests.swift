@@ -47,13 +47,13 @@ struct SnapshotRequests: Sendable {
         let isFile = answer.headers["content-type"] == "application/gzip"
         switch answer.status {
         case 200:
-            guard isFile, length == nil || length == total else { throw Self.foreign(200) }
+            guard isFile, length == nil || length == total else { throw Self.unrecognized(200) }
             return bytes(of: answer, from: 0)
         case 206:
             let range = answer.headers["content-range"] ?? ""
             guard isFile, range.hasPrefix("bytes \(offset)-"),
                 length == nil || length == total.map({ $0 - offset })
-            else { throw Self.foreign(206) }
+            else { throw Self.unrecognized(206) }
             return bytes(of: answer, from: offset)
         default:
             throw TransportFailure(refusal: answer, try await whole(answer))
@@ -62,8 +62,8 @@ struct SnapshotRequests: Sendable {
 
     /// Returns the failure for a page in place of the file, or for another range than was
     /// requested.
-    private static func foreign(_ status: Int) -> TransportFailure {
-        TransportFailure(message: Problem.foreign(status: status).detail)
+    private static func unrecognized(_ status: Int) -> TransportFailure {
+        TransportFailure(message: Problem.unrecognized(status: status).detail)
     }
 
     private func request(_ path: String) -> StreamingRequest {

@@ -3,14 +3,14 @@
 /// Jitter spreads devices that failed together (Brooker, "Exponential Backoff And Jitter", 2015).
 /// The first waits are spread over nearly the whole range. Later ones are spread over the upper two
 /// thirds, so that devices do not ask a server that is away for long at short intervals.
-public struct Backoff: Hashable, Sendable {
+package struct Backoff: Hashable, Sendable {
     /// Milliseconds; the ceiling of the first wait.
-    public var first: Int64 = 500
+    package var first: Int64 = 500
     /// Milliseconds; the ceiling of every wait.
-    public var longest: Int64 = 900_000
+    package var longest: Int64 = 900_000
 
     /// Creates the default back-off.
-    public init() {}
+    package init() {}
 
     /// Returns the wait after this number of failed tries in a row.
     /// - Parameters:
@@ -18,7 +18,7 @@ public struct Backoff: Hashable, Sendable {
     ///   - random: Evenly spread bits.
     /// - Returns: Milliseconds between a quarter of `first` and the ceiling; after four failures,
     ///   between a third of the ceiling and the ceiling.
-    public func wait(failures: Int, random: UInt64) -> Int64 {
+    package func wait(failures: Int, random: UInt64) -> Int64 {
         let doublings = min(max(failures - 1, 0), 20)
         let ceiling = min(longest, first << Int64(doublings))
         let floor = min(ceiling, failures > 4 ? ceiling / 3 : max(1, first / 4))

@@ -3,48 +3,48 @@ internal import MartletProtocol
 
 extension DeviceNode {
     /// The device's waits and limits.
-    public struct Options: Sendable {
+    package struct Options: Sendable {
         /// Milliseconds without a byte in either direction after which an exchange has failed.
-        public var exchangeTimeout: Int64 = 120_000
+        package var exchangeTimeout: Int64 = 120_000
         /// Milliseconds after which a device that stopped until a person acts asks again.
-        public var haltRetry: Int64 = 900_000
+        package var haltRetry: Int64 = 900_000
         /// Milliseconds that a save waits at most for the next try, whatever the current wait.
-        public var saveRetry: Int64 = 60_000
+        package var saveRetry: Int64 = 60_000
         /// Milliseconds between exchanges when nothing happens; nil to exchange only when woken.
-        public var pollInterval: Int64?
+        package var pollInterval: Int64?
         /// Whether to keep a stream of deltas open, which brings changes at once. While it is open,
         /// the device does not poll.
-        public var isLive = false
+        package var isLive = false
         /// Milliseconds after which the device tries again to open a stream that the server did not
         /// have.
-        public var streamRetry: Int64 = 600_000
+        package var streamRetry: Int64 = 600_000
         /// Milliseconds after which an open stream counts as sound even if it brought nothing. This
         /// is longer than a silent stream is kept.
-        public var steadyStream: Int64 = 60_000
+        package var steadyStream: Int64 = 60_000
         /// The most milliseconds by which a stream may be late before the device also polls.
-        public var heldBack: Int64 = 10_000
+        package var heldBack: Int64 = 10_000
         /// Whether a device without any data begins with a snapshot, if the server has one.
-        public var usesSnapshots = false
+        package var usesSnapshots = false
         /// The waits between failed tries.
-        public var backoff = Backoff()
+        package var backoff = Backoff()
         /// Milliseconds. After an exchange that took no longer, the device doubles the bytes of the
         /// next one.
-        public var quickExchange: Int64 = 5_000
+        package var quickExchange: Int64 = 5_000
         /// The number of records in one transaction while a large answer is applied.
-        public var sliceRecords = 2_000
+        package var sliceRecords = 2_000
         /// The number of free pages that the file keeps; the device returns more than that while it
         /// is idle.
-        public var freePages = 1_024
+        package var freePages = 1_024
         /// The number of free pages that one transaction returns.
-        public var pagesOfStep = 256
+        package var pagesOfStep = 256
         /// Bytes of change sets in one request, before compression.
-        public var uploadBytes = Limits.uploadBytes
+        package var uploadBytes = Limits.uploadBytes
         /// The prefix of the name under which this device holds the file's lease.
-        public var ownerPrefix = ""
+        package var ownerPrefix = ""
         /// Returns whether the holder of a lease, given by its name, died without ending it.
-        public var isOwnerGone: @Sendable (_ owner: String) -> Bool = { _ in false }
+        package var isOwnerGone: @Sendable (_ owner: String) -> Bool = { _ in false }
 
         /// Creates the default options.
-        public init() {}
+        package init() {}
     }
 }

@@ -8,7 +8,7 @@ internal import SQLiteKit
 /// It decides when to exchange, how to handle an answer, and how long to wait after a failure. It
 /// uses no clock, network or tasks: a shell around it performs the actions and returns the results
 /// as events.
-public final class DeviceNode {
+package final class DeviceNode {
     /// An event that the shell reports to the device.
     package enum Event: Sendable {
         /// There may be something to send or fetch. If it is urgent, a person asks, and the device

@@ -6,7 +6,7 @@ extension SyncError {
     /// Creates an error for a body that is no answer: half of one, or a page of a proxy or portal.
     package init(unreadable body: [UInt8], _ fault: any Error) {
         guard AnswerFormat.isWhole(body) else {
-            self.init(.offline, Problem.foreign(status: 200).detail)
+            self.init(.offline, Problem.unrecognized(status: 200).detail)
             return
         }
         self.init(.violation, "The answer cannot be read: \(fault)")

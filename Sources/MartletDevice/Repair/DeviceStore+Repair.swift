@@ -244,7 +244,7 @@ private struct Repair {
     /// Returns the changes of the uncaptured edits, for the outbox. The tables show them already,
     /// except for new records with integer keys, which get temporary ones.
     mutating func captured(now: Int64) throws -> Captured {
-        var records = CapturedRecords(store: store)
+        var records = UncapturedRecords(store: store)
         for index in edits.indices where edits[index].truth == nil {
             let isSent = edits[index].refusal == nil
             guard case .integer = edits[index].id else {

@@ -1,6 +1,6 @@
 internal import MartletModel
-public import MartletProtocol
-public import MartletServerCore
+internal import MartletProtocol
+package import MartletServerCore
 
 extension DataSetNode {
     /// Makes the node of a data set in a file.
@@ -16,7 +16,7 @@ extension DataSetNode {
     ///   - partBytes: The least bytes of rows after which a part of a difference may end within a
     ///     revision.
     /// - Throws: `StorageFault` if the log cannot be read.
-    public convenience init(
+    package convenience init(
         store: EmbeddedStore, rules: Rules = .everything,
         filter: VisibilityFilter = .everything, cacheBytes: Int = 64 << 20,
         answerBytes: Int = Limits.answerBytes, partBytes: Int = 64 << 10
@@ -36,7 +36,7 @@ extension LogReader {
     ///
     /// - Parameter store: The data set's storage. The reader takes only the path and the schema
     ///   from it.
-    public convenience init(feed: DataSetFeed, store: EmbeddedStore) {
+    package convenience init(feed: DataSetFeed, store: EmbeddedStore) {
         self.init(
             feed: feed,
             log: EmbeddedLog(

@@ -1,6 +1,6 @@
-public import MartletModel
+package import MartletModel
 internal import MartletProtocol
-public import MartletServerCore
+package import MartletServerCore
 import SQLiteKit
 import SQLiteRecords
 
@@ -14,24 +14,24 @@ import SQLiteRecords
 /// let cut = try maker.make(
 ///     for: VisibilityFilter.everything.permissionClasses[0], at: { "\(folder)/\($0).sqlite" })
 /// ```
-public final class SnapshotMaker {
+package final class SnapshotMaker {
     /// A finished part.
-    public struct Part: Sendable {
-        public let name: String
+    package struct Part: Sendable {
+        package let name: String
         /// The path of the finished SQLite file, which is not yet synchronised to the disk.
-        public let path: String
+        package let path: String
         /// The number of its records of each type, without types that have none.
-        public let records: [(type: String, count: Int64)]
+        package let records: [(type: String, count: Int64)]
     }
 
     /// All parts of a snapshot, of one moment.
-    public struct Cut: Sendable {
-        public let dataSet: String
-        public let revision: Revision
-        public let lineage: String
+    package struct Cut: Sendable {
+        package let dataSet: String
+        package let revision: Revision
+        package let lineage: String
         /// The schema's fingerprint.
-        public let schema: String
-        public let parts: [Part]
+        package let schema: String
+        package let parts: [Part]
     }
 
     private let source: String
@@ -44,7 +44,7 @@ public final class SnapshotMaker {
     /// Makes a maker for a data set.
     ///
     /// - Parameter store: The data set's storage. The maker takes only its path from it.
-    public convenience init(
+    package convenience init(
         store: EmbeddedStore, plan: SeedingPlan = .whole, filter: VisibilityFilter = .everything
     ) {
         self.init(
@@ -57,7 +57,7 @@ public final class SnapshotMaker {
     /// - Parameters:
     ///   - path: The file of a data set that a server keeps or kept.
     ///   - unsendable: Notes rows that are left out.
-    public convenience init(
+    package convenience init(
         path: String, vfs: String? = nil, plan: SeedingPlan = .whole,
         filter: VisibilityFilter = .everything, unsendable: UnsendableRows = UnsendableRows()
     ) {
@@ -91,7 +91,7 @@ public final class SnapshotMaker {
     ///   - place: Returns the path for the file of a part, by the part's name. A file there is
     ///     replaced.
     /// - Throws: `StorageFault`, `SchemaError`. Unfinished files are then removed if possible.
-    public func make(
+    package func make(
         for permissions: PermissionClass, while isWanted: @escaping () -> Bool = { true },
         at place: (_ part: String) -> String
     ) throws -> Cut {

@@ -1,6 +1,6 @@
 package import MartletModel
 internal import MartletProtocol
-public import MartletServerCore
+package import MartletServerCore
 import SQLiteKit
 import SQLiteRecords
 
@@ -15,7 +15,7 @@ import SQLiteRecords
 ///     now: Int64(Date.now.timeIntervalSince1970 * 1_000))
 /// let node = try DataSetNode(store: store)
 /// ```
-public final class EmbeddedStore {
+package final class EmbeddedStore {
     /// The greatest key of an external row after which the server continues. Half of all keys are
     /// above it, so that an external write cannot take the last key from new records.
     package static let greatestFollowedKey = Limits.greatestKey / 2
@@ -48,7 +48,7 @@ public final class EmbeddedStore {
     ///   - now: Milliseconds since 1970.
     ///   - unsendable: Notes rows that are left out.
     /// - Throws: `SchemaError` if the script or the tables cannot be synchronised; `StorageFault`.
-    public init(
+    package init(
         path: String, vfs: String? = nil, script: String?, identity: String, now: Int64,
         unsendable: UnsendableRows = UnsendableRows()
     ) throws {

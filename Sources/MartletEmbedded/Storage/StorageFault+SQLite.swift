@@ -1,9 +1,9 @@
-public import MartletServerCore
-public import SQLiteKit
+package import MartletServerCore
+package import SQLiteKit
 
 extension StorageFault {
     /// Makes the fault for an error of SQLite.
-    public init(_ error: SQLiteError) {
+    package init(_ error: SQLiteError) {
         let kind: Kind = error.isBusy ? .busy : error.isDiskFull ? .full : .failed
         self.init(kind, error.description)
     }

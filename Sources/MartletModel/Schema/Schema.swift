@@ -1,14 +1,14 @@
 /// The structure of a data set: its entity types, in the order of their tables.
-public struct Schema: Hashable, Sendable {
+package struct Schema: Hashable, Sendable {
     /// The entity types.
-    public let types: [EntityType]
+    package let types: [EntityType]
     /// A hash, in hexadecimal, of everything in the schema that both sides must agree on.
-    public let fingerprint: String
+    package let fingerprint: String
     private let positions: [String: Int]
 
     /// Creates a schema. If two types have equal names, a look-up by name finds the first. The
     /// readers of schemas refuse such types.
-    public init(types: [EntityType]) {
+    package init(types: [EntityType]) {
         self.types = types
         positions = Dictionary(
             types.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { first, _ in first })
@@ -16,19 +16,19 @@ public struct Schema: Hashable, Sendable {
     }
 
     /// Returns the type with a name; nil if there is none.
-    public subscript(name: String) -> EntityType? {
+    package subscript(name: String) -> EntityType? {
         positions[name].map { types[$0] }
     }
 
     /// Returns the position of a type in `types`; nil if there is no type of that name.
-    public func index(of name: String) -> Int? {
+    package func index(of name: String) -> Int? {
         positions[name]
     }
 
     /// Returns the references of all types to `target`, each with the type that holds it and that
     /// type's position.
     /// - Complexity: O(*n*), *n* types and references of the schema.
-    public func references(
+    package func references(
         to target: String
     ) -> [(position: Int, type: EntityType, reference: Reference)] {
         types.enumerated().flatMap { position, type in
@@ -38,24 +38,24 @@ public struct Schema: Hashable, Sendable {
 }
 
 /// A type of records: a table.
-public struct EntityType: Hashable, Sendable {
-    public let name: String
+package struct EntityType: Hashable, Sendable {
+    package let name: String
     /// The name of the key column.
-    public let key: String
+    package let key: String
     /// The kind of the keys.
-    public let keyKind: KeyKind
+    package let keyKind: KeyKind
     /// All columns except the key, in the table's order.
-    public let attributes: [Attribute]
+    package let attributes: [Attribute]
     /// The foreign keys to other types.
-    public let references: [Reference]
+    package let references: [Reference]
     /// The column lists of UNIQUE constraints and indexes, except the key's own.
-    public let uniques: [[String]]
+    package let uniques: [[String]]
     /// Whether a constraint of the table's declaration has a conflict clause (ON CONFLICT) other
     /// than the default, which fails the statement.
-    public let hasConflictClause: Bool
+    package let hasConflictClause: Bool
     private let positions: [String: Int]
 
-    public init(
+    package init(
         name: String, key: String, keyKind: KeyKind, attributes: [Attribute],
         references: [Reference] = [], uniques: [[String]] = [], hasConflictClause: Bool = false
     ) {
@@ -71,43 +71,43 @@ public struct EntityType: Hashable, Sendable {
     }
 
     /// Returns the attribute with a name; nil if there is none, and for the key.
-    public subscript(attribute name: String) -> Attribute? {
+    package subscript(attribute name: String) -> Attribute? {
         positions[name].map { attributes[$0] }
     }
 
     /// Returns the position of an attribute in `attributes`; nil if there is none of that name.
-    public func index(ofAttribute name: String) -> Int? {
+    package func index(ofAttribute name: String) -> Int? {
         positions[name]
     }
 
     /// Returns the reference that a column holds; nil if it holds none.
     /// - Complexity: O(*n*), *n* references of the type.
-    public func reference(of attribute: String) -> Reference? {
+    package func reference(of attribute: String) -> Reference? {
         references.first { $0.attribute == attribute }
     }
 
     /// The kind of a type's keys: numbers from the data set's counter, or texts such as UUIDs.
-    public enum KeyKind: String, Hashable, Sendable {
+    package enum KeyKind: String, Hashable, Sendable {
         case integer
         case text
     }
 }
 
 /// A column that is not the key.
-public struct Attribute: Hashable, Sendable {
-    public let name: String
-    public let kind: AttributeKind
+package struct Attribute: Hashable, Sendable {
+    package let name: String
+    package let kind: AttributeKind
     /// Whether the column is NOT NULL.
-    public let isRequired: Bool
+    package let isRequired: Bool
     /// Whether the column has a default value.
-    public let hasDefault: Bool
+    package let hasDefault: Bool
     /// Whether the database computes the value. Devices and the server never write such a column.
-    public let isGenerated: Bool
+    package let isGenerated: Bool
     /// Whether a numeric is stored with all its digits; if not, one with many digits would be
     /// rounded.
-    public let keepsDigits: Bool
+    package let keepsDigits: Bool
 
-    public init(
+    package init(
         name: String, kind: AttributeKind, isRequired: Bool = false, hasDefault: Bool = false,
         isGenerated: Bool = false, keepsDigits: Bool = false
     ) {
@@ -121,7 +121,7 @@ public struct Attribute: Hashable, Sendable {
 }
 
 /// The values that a column takes, and their form on the wire.
-public enum AttributeKind: String, Hashable, Sendable {
+package enum AttributeKind: String, Hashable, Sendable {
     /// A JSON integer of 64 bits.
     case integer
     /// A JSON number, stored as a double.
@@ -139,21 +139,21 @@ public enum AttributeKind: String, Hashable, Sendable {
 }
 
 /// A declared foreign key of one column to another type's key.
-public struct Reference: Hashable, Sendable {
+package struct Reference: Hashable, Sendable {
     /// The name of the column that holds the reference.
-    public let attribute: String
+    package let attribute: String
     /// The type whose key the column holds.
-    public let target: String
-    public let onDelete: Action
+    package let target: String
+    package let onDelete: Action
 
-    public init(attribute: String, target: String, onDelete: Action) {
+    package init(attribute: String, target: String, onDelete: Action) {
         self.attribute = attribute
         self.target = target
         self.onDelete = onDelete
     }
 
     /// The database's action on a record when the record that it refers to is deleted.
-    public enum Action: String, Hashable, Sendable {
+    package enum Action: String, Hashable, Sendable {
         case noAction
         case restrict
         case cascade

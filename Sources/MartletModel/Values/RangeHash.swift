@@ -3,14 +3,14 @@
 ///
 /// The sum wraps at 64 bits. It does not depend on the order, and the contribution of a record can
 /// be subtracted again.
-public struct RangeHash: Hashable, Sendable {
+package struct RangeHash: Hashable, Sendable {
     /// The number of rows.
-    public private(set) var count: Int64
+    package private(set) var count: Int64
     /// The sum of the records' contributions.
-    public private(set) var sum: UInt64
+    package private(set) var sum: UInt64
 
     /// Creates the summary of no records.
-    public init() {
+    package init() {
         count = 0
         sum = 0
     }
@@ -19,29 +19,29 @@ public struct RangeHash: Hashable, Sendable {
     /// - Parameters:
     ///   - count: The number of rows.
     ///   - sum: The sum of the records' contributions.
-    public init(count: Int64, sum: UInt64) {
+    package init(count: Int64, sum: UInt64) {
         self.count = count
         self.sum = sum
     }
 
     /// Adds a row's hash.
-    public mutating func add(row: UInt64) {
+    package mutating func add(row: UInt64) {
         count &+= 1
         sum &+= row
     }
 
     /// Adds the hash of a record's revision, which counts in addition to its row's hash.
-    public mutating func add(mark: UInt64) {
+    package mutating func add(mark: UInt64) {
         sum &+= mark
     }
 
     /// Returns the summary of both ranges together.
-    public static func + (left: RangeHash, right: RangeHash) -> RangeHash {
+    package static func + (left: RangeHash, right: RangeHash) -> RangeHash {
         RangeHash(count: left.count &+ right.count, sum: left.sum &+ right.sum)
     }
 
     /// Returns the summary without the records of the right range.
-    public static func - (left: RangeHash, right: RangeHash) -> RangeHash {
+    package static func - (left: RangeHash, right: RangeHash) -> RangeHash {
         RangeHash(count: left.count &- right.count, sum: left.sum &- right.sum)
     }
 }

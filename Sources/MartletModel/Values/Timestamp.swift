@@ -1,11 +1,11 @@
 /// Writes the user's time in the form of the wire.
-public enum Timestamp {
+package enum Timestamp {
     /// Returns a time in RFC 3339, in UTC with milliseconds, such as `2026-11-21T09:12:44.120Z`.
     ///
     /// The date is computed from the days since 1970 by Howard Hinnant's `civil_from_days`
     /// (http://howardhinnant.github.io/date_algorithms.html).
     /// - Parameter milliseconds: The milliseconds since 1970-01-01T00:00:00Z; may be negative.
-    public static func rfc3339(milliseconds: Int64) -> String {
+    package static func rfc3339(milliseconds: Int64) -> String {
         let day = (milliseconds - (milliseconds < 0 ? 86_399_999 : 0)) / 86_400_000
         let rest = milliseconds - day * 86_400_000
         let shifted = day + 719_468

@@ -29,8 +29,8 @@ struct LogicalMending {
     /// Returns whether the publication or the slot needs repair.
     func isNeeded(_ state: LogicalState, _ tables: [PostgresTable]) throws(PostgresError) -> Bool {
         let publication = LogicalPublication(state.publication, on: connection)
-        let standing = try slot.standing(state.slot)
-        guard let standing, !standing.isLost, try publication.exists() else { return true }
+        let current = try slot.state(of: state.slot)
+        guard let current, !current.isLost, try publication.exists() else { return true }
         return try publication.lines(of: tables).contains { $0.member == nil }
     }
 
@@ -100,9 +100,9 @@ struct LogicalMending {
     private func remake(
         _ state: LogicalState, _ publication: LogicalPublication, _ tables: [PostgresTable]
     ) throws -> [String] {
-        let standing = try slot.standing(state.slot)
+        let current = try slot.state(of: state.slot)
         let isPublished = try publication.exists()
-        guard !isPublished || (standing?.isLost ?? true) else { return [] }
+        guard !isPublished || (current?.isLost ?? true) else { return [] }
         var notes: [String] = []
         try connection.transaction {
             // This is first, so that any process that continues from here knows it.
@@ -115,7 +115,7 @@ struct LogicalMending {
         }
         try slot.drop(state.slot)
         try slot.makeAnew(state.slot)
-        let what = standing.map { $0.isLost ? "lost" : "of no use without it" } ?? "gone"
+        let what = current.map { $0.isLost ? "lost" : "of no use without it" } ?? "gone"
         notes.append("the replication slot “\(state.slot)” was \(what); it was made anew")
         return notes
     }

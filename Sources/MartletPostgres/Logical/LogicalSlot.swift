@@ -3,7 +3,7 @@ import PostgresKit
 /// The replication slot and the publication of a data set.
 struct LogicalSlot {
     /// The server's description of a slot.
-    struct Standing: Hashable {
+    struct State: Hashable {
         let isActive: Bool
         /// Whether the log that the slot has yet to send is gone. The slot is then useless.
         let isLost: Bool
@@ -16,7 +16,7 @@ struct LogicalSlot {
     }
 
     /// Returns the state of a slot; nil if there is none, or if it belongs to another database.
-    func standing(_ name: String) throws(PostgresError) -> Standing? {
+    func state(of name: String) throws(PostgresError) -> State? {
         let rows = try connection.query(
             """
             SELECT active, coalesce(wal_status = 'lost', false) \
@@ -24,7 +24,7 @@ struct LogicalSlot {
             AND database = pg_catalog.current_database() AND plugin = 'pgoutput'
             """, [.text(name)])
         guard rows.count == 1 else { return nil }
-        return Standing(isActive: try rows.boolean(0, 0), isLost: try rows.boolean(0, 1))
+        return State(isActive: try rows.boolean(0, 0), isLost: try rows.boolean(0, 1))
     }
 
     /// Makes the slot, outside any transaction. It waits for transactions that are open now,
@@ -56,7 +56,7 @@ struct LogicalSlot {
     /// for a session that has just stopped reading the slot.
     func drop(_ name: String) throws(PostgresError) {
         for attempt in 0..<100 {
-            guard try standing(name) != nil else { return }
+            guard try state(of: name) != nil else { return }
             do throws(PostgresError) {
                 _ = try connection.query(
                     "SELECT pg_catalog.pg_drop_replication_slot($1)", [.text(name)])

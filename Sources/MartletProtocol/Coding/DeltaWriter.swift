@@ -1,4 +1,4 @@
-public import MartletModel
+package import MartletModel
 
 /// Writes deltas. The order of a delta's members is `v`, `t`, `e`, `eid`, `op`, `p`, `new`, `r`,
 /// `set`, `old`; that of a batch's members is `from`, `dataSet`, `lineage`, `more`, `difference`,
@@ -80,7 +80,7 @@ struct DeltaWriter {
 extension SyncCoder {
     /// Encodes a batch.
     /// - Complexity: O(*n*) in the bytes of its deltas.
-    public static func encode(_ batch: DeltaBatch) -> [UInt8] {
+    package static func encode(_ batch: DeltaBatch) -> [UInt8] {
         var writer = DeltaWriter()
         writer.writeHead(batch)
         for delta in batch.deltas { writer.write(delta) }
@@ -89,14 +89,14 @@ extension SyncCoder {
 
     /// Encodes a batch up to and including `"deltas":[`. The caller appends encoded deltas with `,`
     /// between them, then `deltaTail`. The batch's own deltas are not written.
-    public static func deltaHead(_ batch: DeltaBatch) -> [UInt8] {
+    package static func deltaHead(_ batch: DeltaBatch) -> [UInt8] {
         var writer = DeltaWriter()
         writer.writeHead(batch)
         return writer.json.bytes
     }
 
     /// Encodes the end of a batch that is put together from pieces.
-    public static func deltaTail(nextVersion: Revision) -> [UInt8] {
+    package static func deltaTail(nextVersion: Revision) -> [UInt8] {
         Array("],\"nextVersion\":\(nextVersion)}".utf8)
     }
 
@@ -107,7 +107,7 @@ extension SyncCoder {
     ///   - revision: The revision that it made.
     ///   - seconds: When the server accepted it, in seconds since 1970.
     /// - Throws: `WireFault` if a value cannot be written.
-    public static func encodeDeltas(
+    package static func encodeDeltas(
         of set: ChangeSet, revision: Revision, seconds: Int64
     ) throws(WireFault) -> [UInt8] {
         var writer = DeltaWriter()
@@ -121,7 +121,7 @@ extension SyncCoder {
 extension Delta {
     /// Returns the deltas of one change set, in the order in which they apply.
     /// - Throws: `WireFault` if a value cannot be written.
-    public static func list(
+    package static func list(
         of set: ChangeSet, revision: Revision, seconds: Int64
     ) throws(WireFault) -> [Delta] {
         var deltas: [Delta] = []

@@ -3,7 +3,7 @@ internal import MartletModel
 extension SyncCoder {
     /// Encodes a problem as `application/problem+json` (RFC 9457): `type` (always `about:blank`),
     /// `title`, `status`, `kind`, `detail`, and `retryAfter` if it is present.
-    public static func encode(_ problem: Problem) -> [UInt8] {
+    package static func encode(_ problem: Problem) -> [UInt8] {
         var json = JSONWriter()
         json.beginObject()
         json.member("type", "about:blank")
@@ -17,9 +17,9 @@ extension SyncCoder {
     }
 
     /// Reads a problem. A proxy or portal may answer with anything: a body that is no problem of
-    /// the server becomes `Problem.foreign`.
-    public static func decodeProblem(_ bytes: [UInt8], status: Int) -> Problem {
-        var problem = Problem.foreign(status: status)
+    /// the server becomes `Problem.unrecognized`.
+    package static func decodeProblem(_ bytes: [UInt8], status: Int) -> Problem {
+        var problem = Problem.unrecognized(status: status)
         guard bytes.count <= Limits.inflatedBytes else { return problem }
         var found = problem
         var json = JSONReader(bytes)
@@ -49,7 +49,7 @@ extension SyncCoder {
 
 extension Problem {
     /// The kind of a problem whose body could not be read.
-    public static let unknownKind = "unknown"
+    package static let unknownKind = "unknown"
 
     /// Returns the reason phrase of an HTTP status (RFC 9110, RFC 6585).
     static func title(ofStatus status: Int) -> String {

@@ -1,6 +1,6 @@
 extension SyncCoder {
     /// Encodes the answer to `GET /snapshot`.
-    public static func encode(_ manifest: SnapshotManifest) -> [UInt8] {
+    package static func encode(_ manifest: SnapshotManifest) -> [UInt8] {
         var json = JSONWriter()
         json.beginObject()
         json.member("format", manifest.format)
@@ -47,7 +47,7 @@ extension SyncCoder {
     /// - Throws: `WireFault` if the bytes are not JSON, a member is missing, or a value is
     ///   impossible: a name that could lead out of a folder, a text that is no hash, two parts with
     ///   one name.
-    public static func decodeSnapshotManifest(
+    package static func decodeSnapshotManifest(
         _ bytes: [UInt8]
     ) throws(WireFault) -> SnapshotManifest {
         guard bytes.count <= Limits.manifestBytes else {

@@ -1,4 +1,4 @@
-public import MartletModel
+package import MartletModel
 
 /// Reads and writes the exact JSON of the wire: requests, answers, change sets and attributes.
 ///
@@ -20,11 +20,11 @@ public import MartletModel
 /// - Sound JSON with a wrong shape inside one change set gives that set a `defect`. The set keeps
 ///   its `identifier` and `sequence` if they could be read, and no changes. The other sets are read
 ///   as usual. An unknown member that cannot be a type (a scalar) is skipped.
-public enum SyncCoder {
+package enum SyncCoder {
     /// Reads the body of `POST /sync`, within `Limits`.
     /// - Complexity: O(*n*) in the number of bytes.
     /// - Throws: `WireFault` if the body is refused.
-    public static func decodeRequest(_ bytes: [UInt8]) throws(WireFault) -> SyncRequest {
+    package static func decodeRequest(_ bytes: [UInt8]) throws(WireFault) -> SyncRequest {
         try decodeRequest(bytes, limits: .request)
     }
 
@@ -40,21 +40,21 @@ public enum SyncCoder {
     /// accepted must reach every device, even if it has grown beyond the limits of a request.
     /// - Complexity: O(*n*) in the number of bytes.
     /// - Throws: `WireFault` if the answer is refused.
-    public static func decodeAnswer(_ bytes: [UInt8]) throws(WireFault) -> SyncAnswer {
+    package static func decodeAnswer(_ bytes: [UInt8]) throws(WireFault) -> SyncAnswer {
         var reader = SyncReader(bytes, limits: .none)
         return try reader.readAnswer()
     }
 
     /// Reads one change set that was stored.
     /// - Throws: `WireFault` if the bytes are not JSON, and also for a wrong shape.
-    public static func decodeChangeSet(_ bytes: [UInt8]) throws(WireFault) -> ChangeSet {
+    package static func decodeChangeSet(_ bytes: [UInt8]) throws(WireFault) -> ChangeSet {
         var reader = SyncReader(bytes, limits: .none)
         return try reader.readSingleChangeSet()
     }
 
     /// Reads a flat object of attributes. No name has a special meaning in it.
     /// - Throws: `WireFault` if the bytes are no such object.
-    public static func decodeAttributes(_ bytes: [UInt8]) throws(WireFault) -> Attributes {
+    package static func decodeAttributes(_ bytes: [UInt8]) throws(WireFault) -> Attributes {
         var reader = SyncReader(bytes, limits: .none)
         return try reader.readAttributes()
     }
@@ -62,7 +62,7 @@ public enum SyncCoder {
     /// Encodes a request.
     /// - Throws: `WireFault` if a value cannot be written (NaN, infinity) or an attribute has a
     ///   name that the wire uses itself.
-    public static func encode(_ request: SyncRequest) throws(WireFault) -> [UInt8] {
+    package static func encode(_ request: SyncRequest) throws(WireFault) -> [UInt8] {
         var writer = SyncWriter()
         writer.writeHead(request)
         return try writer.finish(request.changeSets)
@@ -71,7 +71,7 @@ public enum SyncCoder {
     /// Encodes an answer.
     /// - Throws: `WireFault` if a value cannot be written (NaN, infinity) or an attribute has a
     ///   name that the wire uses itself.
-    public static func encode(_ answer: SyncAnswer) throws(WireFault) -> [UInt8] {
+    package static func encode(_ answer: SyncAnswer) throws(WireFault) -> [UInt8] {
         var writer = SyncWriter()
         try writer.writeHead(answer)
         return try writer.finish(answer.changeSets)
@@ -80,7 +80,7 @@ public enum SyncCoder {
     /// Encodes a change set.
     /// - Throws: `WireFault` if a value cannot be written (NaN, infinity) or an attribute has a
     ///   name that the wire uses itself.
-    public static func encode(_ changeSet: ChangeSet) throws(WireFault) -> [UInt8] {
+    package static func encode(_ changeSet: ChangeSet) throws(WireFault) -> [UInt8] {
         var writer = SyncWriter()
         try writer.write(changeSet)
         return writer.json.bytes
@@ -88,7 +88,7 @@ public enum SyncCoder {
 
     /// Encodes attributes.
     /// - Throws: `WireFault` if a value cannot be written (NaN, infinity).
-    public static func encode(_ attributes: Attributes) throws(WireFault) -> [UInt8] {
+    package static func encode(_ attributes: Attributes) throws(WireFault) -> [UInt8] {
         var writer = JSONWriter()
         writer.beginObject()
         for (name, value) in zip(attributes.names, attributes.values) {
@@ -102,7 +102,7 @@ public enum SyncCoder {
     /// Encodes a request up to and including `"changeSets":[`. The caller appends encoded change
     /// sets with `,` between them, then `tail`. The request's own change sets are not written.
     /// - Throws: No error at present.
-    public static func requestHead(_ request: SyncRequest) throws(WireFault) -> [UInt8] {
+    package static func requestHead(_ request: SyncRequest) throws(WireFault) -> [UInt8] {
         var writer = SyncWriter()
         writer.writeHead(request)
         return writer.json.bytes
@@ -110,12 +110,12 @@ public enum SyncCoder {
 
     /// Encodes an answer up to and including `"changeSets":[`; see `requestHead`.
     /// - Throws: `WireFault` if a value of its `check` cannot be written (NaN, infinity).
-    public static func answerHead(_ answer: SyncAnswer) throws(WireFault) -> [UInt8] {
+    package static func answerHead(_ answer: SyncAnswer) throws(WireFault) -> [UInt8] {
         var writer = SyncWriter()
         try writer.writeHead(answer)
         return writer.json.bytes
     }
 
     /// The end of a request or an answer that is put together from pieces: `]}`.
-    public static let tail: [UInt8] = [UInt8](("]}").utf8)
+    package static let tail: [UInt8] = [UInt8](("]}").utf8)
 }

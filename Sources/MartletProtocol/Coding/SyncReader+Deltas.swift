@@ -6,7 +6,7 @@ extension SyncCoder {
     /// - Throws: `WireFault` if the bytes are not JSON, a member is missing, or the batch
     ///   contradicts itself: a delta outside the batch's versions, versions that decrease, an
     ///   upsert without `p`.
-    public static func decodeDeltaBatch(_ bytes: [UInt8]) throws(WireFault) -> DeltaBatch {
+    package static func decodeDeltaBatch(_ bytes: [UInt8]) throws(WireFault) -> DeltaBatch {
         var reader = SyncReader(bytes, limits: .none)
         return try reader.readDeltaBatch()
     }

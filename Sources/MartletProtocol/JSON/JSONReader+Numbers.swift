@@ -18,7 +18,7 @@ struct NumberToken {
 extension JSONReader {
     /// Reads an integer: a number without fraction and exponent, exact in 64 bits.
     /// - Throws: `WireFault` if the next value is no such number.
-    public mutating func readInteger() throws(WireFault) -> Int64 {
+    package mutating func readInteger() throws(WireFault) -> Int64 {
         let byte = peek()
         guard byte == UInt8(ascii: "-") || UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte else {
             throw shape("Expected an integer.")

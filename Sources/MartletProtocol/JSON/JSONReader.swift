@@ -1,4 +1,4 @@
-public import MartletModel
+package import MartletModel
 
 /// Reads JSON (RFC 8259) from a byte array, strictly, token by token.
 ///
@@ -8,20 +8,20 @@ public import MartletModel
 ///
 /// The reader is a cursor: each `read…` function starts at the next token and leaves the cursor
 /// after the value it has read. After a fault the reader must not be used any more.
-public struct JSONReader {
+package struct JSONReader {
     let bytes: [UInt8]
     /// The position at which the next token, or the white space before it, starts.
-    public internal(set) var position = 0
+    package internal(set) var position = 0
     /// The number of open arrays and objects.
     var depth = 0
 
     /// Creates a reader at the start of a document.
-    public init(_ bytes: [UInt8]) {
+    package init(_ bytes: [UInt8]) {
         self.bytes = bytes
     }
 
     /// The kinds of JSON value.
-    public enum Kind: Hashable, Sendable {
+    package enum Kind: Hashable, Sendable {
         case text
         case number
         case boolean
@@ -31,7 +31,7 @@ public struct JSONReader {
     }
 
     /// Returns the kind of the next value, by its first character; nil if no value can start there.
-    public mutating func nextKind() -> Kind? {
+    package mutating func nextKind() -> Kind? {
         switch peek() {
         case UInt8(ascii: "\""): .text
         case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): .number
@@ -45,7 +45,7 @@ public struct JSONReader {
 
     /// Checks that only white space is left.
     /// - Throws: `WireFault` if anything else follows.
-    public mutating func finish() throws(WireFault) {
+    package mutating func finish() throws(WireFault) {
         _ = peek()
         if position < bytes.count {
             throw WireFault("The document goes on after its end.", at: position)
@@ -55,7 +55,7 @@ public struct JSONReader {
     /// Reads an object, and calls `member` with each name; `member` must read the value.
     /// - Throws: `WireFault` if the next value is no object or has a name twice; errors of
     ///   `member`.
-    public mutating func readObject(
+    package mutating func readObject(
         _ member: (inout JSONReader, String) throws(WireFault) -> Void
     ) throws(WireFault) {
         var names = MemberNames()
@@ -72,7 +72,7 @@ public struct JSONReader {
 
     /// Reads an array, and calls `element` before each element; `element` must read it.
     /// - Throws: `WireFault` if the next value is no array; errors of `element`.
-    public mutating func readArray(
+    package mutating func readArray(
         _ element: (inout JSONReader) throws(WireFault) -> Void
     ) throws(WireFault) {
         try enter(.array)
@@ -85,14 +85,14 @@ public struct JSONReader {
 
     /// Reads a text.
     /// - Throws: `WireFault` if the next value is no text.
-    public mutating func readText() throws(WireFault) -> String {
+    package mutating func readText() throws(WireFault) -> String {
         guard peek() == UInt8(ascii: "\"") else { throw shape("Expected a text.") }
         return text(of: try scanText())
     }
 
     /// Reads true or false.
     /// - Throws: `WireFault` if the next value is neither.
-    public mutating func readBoolean() throws(WireFault) -> Bool {
+    package mutating func readBoolean() throws(WireFault) -> Bool {
         switch peek() {
         case UInt8(ascii: "t"):
             try pass(Self.trueWord)
@@ -107,7 +107,7 @@ public struct JSONReader {
     /// Passes a null if one is next.
     /// - Returns: Whether there was one.
     /// - Throws: `WireFault` for another word that begins like null.
-    public mutating func readNull() throws(WireFault) -> Bool {
+    package mutating func readNull() throws(WireFault) -> Bool {
         guard peek() == UInt8(ascii: "n") else { return false }
         try pass(Self.nullWord)
         return true
@@ -115,7 +115,7 @@ public struct JSONReader {
 
     /// Reads a text, a number, true, false or null.
     /// - Throws: `WireFault` for an array or an object, and for bytes that are not JSON.
-    public mutating func readValue() throws(WireFault) -> Value {
+    package mutating func readValue() throws(WireFault) -> Value {
         switch nextKind() {
         case .text: return .text(text(of: try scanText()))
         case .number: return try readNumber()
@@ -131,7 +131,7 @@ public struct JSONReader {
 
     /// Passes one value of any kind, and checks all of it except the size of numbers.
     /// - Throws: `WireFault` for bytes that are not JSON.
-    public mutating func skipValue() throws(WireFault) {
+    package mutating func skipValue() throws(WireFault) {
         switch nextKind() {
         case .text: _ = try scanText()
         case .number: _ = try scanNumber()

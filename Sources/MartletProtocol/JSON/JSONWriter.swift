@@ -1,74 +1,74 @@
-public import MartletModel
+package import MartletModel
 
 /// Writes JSON into a byte array: compact, members in the order in which they are written.
 ///
 /// The writer inserts the commas. The caller must match brackets, and give each member a name and a
 /// value.
-public struct JSONWriter {
+package struct JSONWriter {
     /// The bytes written so far.
-    public internal(set) var bytes: [UInt8] = []
+    package internal(set) var bytes: [UInt8] = []
     /// Whether a comma must precede the next name or element.
     var needsComma = false
 
     /// Creates a writer that has written nothing.
-    public init() {}
+    package init() {}
 
     /// Opens an object, as the next element or value.
-    public mutating func beginObject() {
+    package mutating func beginObject() {
         separate()
         bytes.append(UInt8(ascii: "{"))
         needsComma = false
     }
 
     /// Closes the innermost object.
-    public mutating func endObject() {
+    package mutating func endObject() {
         bytes.append(UInt8(ascii: "}"))
         needsComma = true
     }
 
     /// Opens an array, as the next element or value.
-    public mutating func beginArray() {
+    package mutating func beginArray() {
         separate()
         bytes.append(UInt8(ascii: "["))
         needsComma = false
     }
 
     /// Closes the innermost array.
-    public mutating func endArray() {
+    package mutating func endArray() {
         bytes.append(UInt8(ascii: "]"))
         needsComma = true
     }
 
     /// Writes a member's name; its value must follow.
-    public mutating func name(_ name: String) {
+    package mutating func name(_ name: String) {
         text(name)
         bytes.append(UInt8(ascii: ":"))
         needsComma = false
     }
 
     /// Writes a text, with the necessary escapes.
-    public mutating func text(_ text: String) {
+    package mutating func text(_ text: String) {
         separate()
         appendQuoted(text)
         needsComma = true
     }
 
     /// Writes an integer.
-    public mutating func integer(_ number: Int64) {
+    package mutating func integer(_ number: Int64) {
         separate()
         appendInteger(number)
         needsComma = true
     }
 
     /// Writes true or false.
-    public mutating func boolean(_ flag: Bool) {
+    package mutating func boolean(_ flag: Bool) {
         separate()
         bytes.append(contentsOf: flag ? Self.trueWord : Self.falseWord)
         needsComma = true
     }
 
     /// Writes null.
-    public mutating func null() {
+    package mutating func null() {
         separate()
         bytes.append(contentsOf: Self.nullWord)
         needsComma = true
@@ -76,7 +76,7 @@ public struct JSONWriter {
 
     /// Writes the shortest form that reads back as the same double, with a point or an exponent.
     /// - Throws: `WireFault` for NaN and infinities, for which JSON has no form.
-    public mutating func real(_ number: Double) throws(WireFault) {
+    package mutating func real(_ number: Double) throws(WireFault) {
         separate()
         try appendReal(number)
         needsComma = true
@@ -84,14 +84,14 @@ public struct JSONWriter {
 
     /// Writes a value.
     /// - Throws: `WireFault` for NaN and infinities, for which JSON has no form.
-    public mutating func value(_ value: Value) throws(WireFault) {
+    package mutating func value(_ value: Value) throws(WireFault) {
         separate()
         try append(value)
         needsComma = true
     }
 
     /// Writes JSON from another writer as the next element or value.
-    public mutating func raw(_ json: [UInt8]) {
+    package mutating func raw(_ json: [UInt8]) {
         separate()
         bytes.append(contentsOf: json)
         needsComma = true
@@ -100,21 +100,21 @@ public struct JSONWriter {
     // MARK: Members
 
     /// Writes a member, or nothing if there is no value.
-    public mutating func member(_ name: String, _ text: String?) {
+    package mutating func member(_ name: String, _ text: String?) {
         guard let text else { return }
         self.name(name)
         self.text(text)
     }
 
     /// Writes a member, or nothing if there is no value.
-    public mutating func member(_ name: String, _ number: Int64?) {
+    package mutating func member(_ name: String, _ number: Int64?) {
         guard let number else { return }
         self.name(name)
         integer(number)
     }
 
     /// Writes a member, or nothing if there is no value.
-    public mutating func member(_ name: String, _ flag: Bool?) {
+    package mutating func member(_ name: String, _ flag: Bool?) {
         guard let flag else { return }
         self.name(name)
         boolean(flag)

@@ -1,17 +1,17 @@
-public import MartletModel
+package import MartletModel
 
 /// The server's comparison of a device's ranges with its own.
-public struct CheckAnswer: Hashable, Sendable {
+package struct CheckAnswer: Hashable, Sendable {
     /// The revision at which the server compared: at least the answer's `maxRevision`. The verdicts
     /// hold at every revision from the request's to this one.
-    public var revision: Revision
+    package var revision: Revision
     /// Whether too much has changed since the request's revision. Nothing was compared then, and
     /// the device has to hash again.
-    public var isBehind: Bool
+    package var isBehind: Bool
     /// The verdicts, one for each type of the request, in the same order.
-    public var types: [TypeVerdict]
+    package var types: [TypeVerdict]
 
-    public init(revision: Revision, isBehind: Bool = false, types: [TypeVerdict] = []) {
+    package init(revision: Revision, isBehind: Bool = false, types: [TypeVerdict] = []) {
         self.revision = revision
         self.isBehind = isBehind
         self.types = types
@@ -19,19 +19,19 @@ public struct CheckAnswer: Hashable, Sendable {
 }
 
 /// The verdict on the ranges of one type.
-public struct TypeVerdict: Hashable, Sendable {
+package struct TypeVerdict: Hashable, Sendable {
     /// The entity type's name.
-    public var name: String
+    package var name: String
     /// Whether the server has no such type, or one whose keys are of another kind.
-    public var isUnknown: Bool
+    package var isUnknown: Bool
     /// Attributes that the server does not have, or has with another kind. The device has to ask
     /// again without them.
-    public var unknownAttributes: [String]
+    package var unknownAttributes: [String]
     /// The verdicts, one for each range of the request, in the same order; empty if anything is
     /// unknown.
-    public var ranges: [RangeVerdict]
+    package var ranges: [RangeVerdict]
 
-    public init(
+    package init(
         name: String, isUnknown: Bool = false, unknownAttributes: [String] = [],
         ranges: [RangeVerdict] = []
     ) {
@@ -43,7 +43,7 @@ public struct TypeVerdict: Hashable, Sendable {
 }
 
 /// The verdict on one range.
-public enum RangeVerdict: Hashable, Sendable {
+package enum RangeVerdict: Hashable, Sendable {
     /// Nothing in the range has changed since, and both sides are equal.
     case equal
     /// The server's hash, without the listed records, which have changed since or cannot be sent.
@@ -55,16 +55,16 @@ public enum RangeVerdict: Hashable, Sendable {
 }
 
 /// The rows of a range.
-public struct CheckedRows: Hashable, Sendable {
+package struct CheckedRows: Hashable, Sendable {
     /// Whole records, each with its revision.
-    public var rows: [RecordEntry]
+    package var rows: [RecordEntry]
     /// The key before which the rows end, if not all of them fitted. The device has to ask again
     /// for the rest.
-    public var next: RecordID?
+    package var next: RecordID?
     /// Records that are not compared.
-    public var without: [RecordID]
+    package var without: [RecordID]
 
-    public init(rows: [RecordEntry], next: RecordID? = nil, without: [RecordID] = []) {
+    package init(rows: [RecordEntry], next: RecordID? = nil, without: [RecordID] = []) {
         self.rows = rows
         self.next = next
         self.without = without

@@ -1,32 +1,32 @@
-public import MartletModel
+package import MartletModel
 
 /// The hashes of a device's confirmed records, by type and range of keys, for the server to
 /// compare.
 ///
 /// It refers to one revision, which may be older than the request's. Later changes are left out of
 /// the comparison, so that a check ends however much other devices write.
-public struct CheckRequest: Hashable, Sendable {
+package struct CheckRequest: Hashable, Sendable {
     /// The revision at which the device's state was hashed.
-    public var revision: Revision
+    package var revision: Revision
     /// The types, each at most once.
-    public var types: [CheckedType]
+    package var types: [CheckedType]
 
-    public init(revision: Revision, types: [CheckedType] = []) {
+    package init(revision: Revision, types: [CheckedType] = []) {
         self.revision = revision
         self.types = types
     }
 }
 
 /// The ranges of one type.
-public struct CheckedType: Hashable, Sendable {
+package struct CheckedType: Hashable, Sendable {
     /// The entity type's name.
-    public var name: String
+    package var name: String
     /// The attributes that are hashed, with the kinds they have on the device.
-    public var attributes: [CheckedAttribute]
+    package var attributes: [CheckedAttribute]
     /// The ranges, which do not overlap, in the order of their keys.
-    public var ranges: [CheckedRange]
+    package var ranges: [CheckedRange]
 
-    public init(name: String, attributes: [CheckedAttribute], ranges: [CheckedRange] = []) {
+    package init(name: String, attributes: [CheckedAttribute], ranges: [CheckedRange] = []) {
         self.name = name
         self.attributes = attributes
         self.ranges = ranges
@@ -34,13 +34,13 @@ public struct CheckedType: Hashable, Sendable {
 }
 
 /// An attribute that is hashed.
-public struct CheckedAttribute: Hashable, Sendable {
+package struct CheckedAttribute: Hashable, Sendable {
     /// The attribute's name.
-    public var name: String
+    package var name: String
     /// The word for the kind, as in `GET /schema`.
-    public var kind: String
+    package var kind: String
 
-    public init(name: String, kind: String) {
+    package init(name: String, kind: String) {
         self.name = name
         self.kind = kind
     }
@@ -48,15 +48,15 @@ public struct CheckedAttribute: Hashable, Sendable {
 
 /// A range of keys, and the hash of the device's records in it. Integer keys are ordered by number,
 /// text keys by their UTF-8 bytes.
-public struct CheckedRange: Hashable, Sendable {
+package struct CheckedRange: Hashable, Sendable {
     /// The first key; nil if the range starts at the beginning.
-    public var from: RecordID?
+    package var from: RecordID?
     /// The key before which the range ends; nil if it goes to the end.
-    public var below: RecordID?
+    package var below: RecordID?
     /// The hash of the device's records in the range.
-    public var hash: RangeHash
+    package var hash: RangeHash
 
-    public init(from: RecordID? = nil, below: RecordID? = nil, hash: RangeHash) {
+    package init(from: RecordID? = nil, below: RecordID? = nil, hash: RangeHash) {
         self.from = from
         self.below = below
         self.hash = hash

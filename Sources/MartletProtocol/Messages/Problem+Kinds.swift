@@ -17,7 +17,7 @@ extension Problem {
     ]
 
     /// Returns a problem for an answer that did not come from the server.
-    public static func foreign(status: Int) -> Problem {
+    public static func unrecognized(status: Int) -> Problem {
         let guess =
             switch status {
             case 200...399, 401, 403, 511: "Perhaps a Wi-Fi wants a login."

@@ -1,38 +1,38 @@
-public import MartletModel
+package import MartletModel
 
 /// The body of `POST /sync`: a device's changes, and its revision.
 ///
 /// Only `maxRevision` and `changeSets` are required. If another member is missing, the receiver
 /// omits the service that needs it (without `clientId`, it does not remember retries).
-public struct SyncRequest: Hashable, Sendable {
+package struct SyncRequest: Hashable, Sendable {
     /// The device's name.
-    public var clientID: String?
+    package var clientID: String?
     /// The wire version that the device uses.
-    public var protocolVersion: Int64?
+    package var protocolVersion: Int64?
     /// The newest revision the device has.
-    public var maxRevision: Revision
+    package var maxRevision: Revision
     /// The sequence up to which every set of the device has been answered and the answer stored.
-    public var acknowledged: Int64?
+    package var acknowledged: Int64?
     /// The data set of the device, after the first answer.
-    public var dataSet: String?
+    package var dataSet: String?
     /// The chained hash of the log entry `maxRevision`, as the server named it.
-    public var lineage: String?
+    package var lineage: String?
     /// The fingerprint of the device's schema.
-    public var schema: String?
+    package var schema: String?
     /// Whether the device wants a difference, which has whole rows, instead of log entries, because
     /// it could not apply these.
-    public var wantsRows = false
+    package var wantsRows = false
     /// The bytes of change sets after which the answer is cut between two sets, for a slow line;
     /// nil for the server's limit.
-    public var answerBytes: Int64?
+    package var answerBytes: Int64?
     /// The request's name, which the answer repeats.
-    public var request: String?
+    package var request: String?
     /// The device's hashes, for the server to compare; nil if it asks for no comparison.
-    public var check: CheckRequest?
+    package var check: CheckRequest?
     /// The device's change sets, in the order of their sequences.
-    public var changeSets: [ChangeSet]
+    package var changeSets: [ChangeSet]
 
-    public init(maxRevision: Revision, changeSets: [ChangeSet] = []) {
+    package init(maxRevision: Revision, changeSets: [ChangeSet] = []) {
         self.maxRevision = maxRevision
         self.changeSets = changeSets
     }

@@ -3,82 +3,82 @@
 /// The limits depend on each other, so that every set that a device accepts can be sent, and every
 /// device can receive every set that a server accepts. `LimitRelation.all` lists the relations; a
 /// server checks them when it starts.
-public enum Limits {
+package enum Limits {
     // MARK: - A request
 
     /// The bytes of a request's body as sent, compressed or plain.
-    public static let requestBytes = 16 << 20
+    package static let requestBytes = 16 << 20
     /// The most bytes of an inflated body, and of an answer that a device accepts.
-    public static let inflatedBytes = 64 << 20
+    package static let inflatedBytes = 64 << 20
     /// The most by which an inflated body may be larger than the compressed one, as a factor,
     /// beyond the first `inflationRatioFloor` bytes.
-    public static let inflationRatio = 250
+    package static let inflationRatio = 250
     /// The number of inflated bytes below which the ratio is not checked.
-    public static let inflationRatioFloor = 1 << 20
+    package static let inflationRatioFloor = 1 << 20
     /// The most levels of nested arrays and objects.
-    public static let depth = 64
+    package static let depth = 64
     /// The change sets in one request.
-    public static let changeSetsPerRequest = 10_000
+    package static let changeSetsPerRequest = 10_000
     /// The bytes of change sets that a device puts into one request, before compression. At least
     /// one set is sent.
-    public static let uploadBytes = 8 << 20
+    package static let uploadBytes = 8 << 20
     /// The bytes of a request in addition to its change sets, even if compression gains nothing.
-    public static let requestHeadBytes = 1 << 20
+    package static let requestHeadBytes = 1 << 20
 
     // MARK: - A change set
 
     /// The records in one change set.
-    public static let recordsPerChangeSet = 100_000
+    package static let recordsPerChangeSet = 100_000
     /// The bytes of one encoded change set that a server reads.
-    public static let changeSetBytes = 24 << 20
+    package static let changeSetBytes = 24 << 20
     /// The bytes of one encoded change set that a device saves; they fit into a request even if
     /// compression gains nothing. The device refuses a larger local transaction when it is written.
-    public static let savedSetBytes = requestBytes - requestHeadBytes
+    package static let savedSetBytes = requestBytes - requestHeadBytes
     /// The UTF-8 bytes of a name: type, attribute, identifier, client id.
-    public static let nameBytes = 128
+    package static let nameBytes = 128
     /// The UTF-8 bytes of one text value in a change set.
-    public static let textBytes = 16 << 20
+    package static let textBytes = 16 << 20
     /// The greatest integer key. A server leaves out rows with greater keys, and assigns none
     /// itself.
-    public static let greatestKey: Int64 = 1 << 62
+    package static let greatestKey: Int64 = 1 << 62
 
     // MARK: - A server's data
 
     /// The bytes of one record, encoded with all its attributes. A server refuses a set that makes
     /// a larger record, and leaves out a larger one that another program wrote.
-    public static let rowBytes = 24 << 20
+    package static let rowBytes = 24 << 20
     /// The bytes of attributes that an update may write before its whole record is measured.
-    public static let unmeasuredBytes = 1_024
+    package static let unmeasuredBytes = 1_024
     /// The bytes of one encoded entry of the log. A server refuses a set with a larger entry, and
     /// cuts external writes into several entries.
-    public static let entryBytes = 32 << 20
+    package static let entryBytes = 32 << 20
 
     // MARK: - An answer
 
     /// The bytes of change sets after which an answer is cut between two sets; it has at least one
     /// set. Also the bytes of true rows for all refused sets of one request; at least one row is
     /// sent.
-    public static let answerBytes = 8 << 20
+    package static let answerBytes = 8 << 20
     /// The bytes of true rows that are read for all requests of one transaction.
-    public static let truthBatchBytes = 64 << 20
+    package static let truthBatchBytes = 64 << 20
     /// The most bytes of rows in part of a difference, which is cut between rows if there are more.
-    public static let differenceBytes = rowBytes
+    package static let differenceBytes = rowBytes
     /// The bytes of one revision's deltas. If an entry or the rows of a revision have more, the
     /// server tells a listener to fetch them with `POST /sync`, which cuts them.
-    public static let deltaBytes = inflatedBytes - requestHeadBytes
+    package static let deltaBytes = inflatedBytes - requestHeadBytes
     /// The bytes of deltas at which a batch with several revisions ends.
-    public static let batchBytes = inflatedBytes / 2
+    package static let batchBytes = inflatedBytes / 2
     /// The ranges in the check of one request.
-    public static let checkRanges = 4_096
+    package static let checkRanges = 4_096
     /// The rows in the answer to a check. The device asks again for the rest.
-    public static let checkRows = 2_000
+    package static let checkRows = 2_000
     /// The bytes after which a check's answer takes no further row.
-    public static let checkBytes = 1 << 20
+    package static let checkBytes = 1 << 20
     /// The records that may have changed since a check's revision. If there are more, nothing is
     /// compared.
-    public static let checkLeftOut = 2_000
+    package static let checkLeftOut = 2_000
     /// The bytes of a snapshot's manifest.
-    public static let manifestBytes = 1 << 20
+    package static let manifestBytes = 1 << 20
 }
 
 /// A relation between `Limits` that the program relies on.

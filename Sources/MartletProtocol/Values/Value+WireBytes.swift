@@ -1,8 +1,8 @@
-public import MartletModel
+package import MartletModel
 
 extension Value {
     /// The bytes of the encoded value; for a number, the most that it may take.
-    public var wireByteCount: Int {
+    package var wireByteCount: Int {
         switch self {
         case .null: 4
         case .boolean: 5
@@ -34,13 +34,13 @@ extension Value {
 
 extension Attributes {
     /// The bytes of the encoded attributes, without escapes in their names.
-    public var wireByteCount: Int {
+    package var wireByteCount: Int {
         zip(names, values).reduce(2) { $0 + $1.0.utf8.count + 4 + $1.1.wireByteCount }
     }
 
     /// The bytes that the attributes hold, found without reading a text. Encoded, they take at
     /// least as many.
-    public var heldByteCount: Int {
+    package var heldByteCount: Int {
         var count = 0
         for value in values {
             if case .text(let text) = value { count += text.utf8.count } else { count += 1 }
@@ -50,7 +50,7 @@ extension Attributes {
 
     /// Returns whether the encoded attributes take more than `bytes`. It reads texts only if the
     /// size is near that.
-    public func exceeds(_ bytes: Int) -> Bool {
+    package func exceeds(_ bytes: Int) -> Bool {
         var most = 2
         for (name, value) in zip(names, values) {
             most += name.utf8.count + 4 + value.mostWireBytes
@@ -61,7 +61,7 @@ extension Attributes {
 
 extension RecordID {
     /// The bytes that the encoded id takes where a record is listed and described.
-    public var wireByteCount: Int {
+    package var wireByteCount: Int {
         switch self {
         case .integer: 44
         case .text(let text): 8 + 2 * Value.wireByteCount(of: text)

@@ -1,16 +1,16 @@
 /// The error of a body that violates the wire's format. The whole request is refused, and nothing
 /// is changed.
-public struct WireFault: Error, Hashable, Sendable, CustomStringConvertible {
+package struct WireFault: Error, Hashable, Sendable, CustomStringConvertible {
     /// The fault and the expected form, without any value.
-    public let message: String
+    package let message: String
     /// The byte position of the fault.
-    public let offset: Int
+    package let offset: Int
     /// Whether the bytes are sound JSON with wrong content. Inside a change set, such a fault
     /// concerns this set alone.
     let concernsShape: Bool
 
     /// Creates a fault.
-    public init(_ message: String, at offset: Int) {
+    package init(_ message: String, at offset: Int) {
         self.init(message, at: offset, shape: false)
     }
 
@@ -20,5 +20,5 @@ public struct WireFault: Error, Hashable, Sendable, CustomStringConvertible {
         concernsShape = shape
     }
 
-    public var description: String { "\(message) (at byte \(offset))" }
+    package var description: String { "\(message) (at byte \(offset))" }
 }

@@ -1,6 +1,6 @@
 internal import Foundation
-public import MartletModel
-public import MartletServerCore
+package import MartletModel
+package import MartletServerCore
 
 /// Reads a rules file, which says which roles may create, update and delete the records of a type.
 ///
@@ -17,14 +17,14 @@ public import MartletServerCore
 /// configuration.rules = bytes
 /// let rules = try RulesFile.parse(bytes, schema: schema)
 /// ```
-public enum RulesFile {
+package enum RulesFile {
     /// Returns the rules of a file.
     ///
     /// - Parameters:
     ///   - bytes: The content of the file.
     ///   - schema: The types that a rule may name.
     /// - Throws: `ServerFailure`, which names the place, if the bytes are not a rules file.
-    public static func parse(_ bytes: [UInt8], schema: Schema) throws(ServerFailure) -> Rules {
+    package static func parse(_ bytes: [UInt8], schema: Schema) throws(ServerFailure) -> Rules {
         let file = try decode(bytes)
         for name in file.types.keys.sorted() where schema[name] == nil {
             throw ServerFailure(

@@ -1,5 +1,5 @@
 internal import Foundation
-public import MartletServerCore
+package import MartletServerCore
 internal import SQLiteRecords
 
 /// Reads a seeding file, which says in which classes a device fetches a data set, in order.
@@ -10,12 +10,12 @@ internal import SQLiteRecords
 ///
 /// "*" takes all records of a type. Any other text is an SQL expression over the type's columns.
 /// Records that no class takes are in a last class of their own, “rest”.
-public enum SeedingFile {
+package enum SeedingFile {
     /// Returns the plan of a seeding file. It does not check the types and expressions (see
     /// `SeedingPlan.check`).
     ///
     /// - Throws: `ServerFailure`, which says what is expected, if the bytes are not a seeding file.
-    public static func parse(_ bytes: [UInt8]) throws(ServerFailure) -> SeedingPlan {
+    package static func parse(_ bytes: [UInt8]) throws(ServerFailure) -> SeedingPlan {
         try SoundJSON.check(bytes, of: "The seeding file")
         let file: File
         do {

@@ -10,7 +10,7 @@ internal import SystemKit
 /// the writer. The watcher looks for writes of other processes and programs. The workers share the
 /// opened node, and announce new revisions with one publisher.
 final class DataSetService: Sendable {
-    typealias Verdict = Reader.Verdict
+    typealias Response = Reader.Response
 
     /// The settings with which a data set is opened.
     struct Setup: Sendable {
@@ -91,7 +91,7 @@ final class DataSetService: Sendable {
     /// Decides on a request's change sets, and answers the request.
     ///
     /// - Parameter claim: Takes the place in which the answer is made.
-    func answer(_ request: AdmittedRequest, _ claim: AnswerClaim) async -> Verdict {
+    func answer(_ request: AdmittedRequest, _ claim: AnswerClaim) async -> Response {
         await reader.answer(request, claim)
     }
 

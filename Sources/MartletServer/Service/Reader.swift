@@ -5,7 +5,7 @@ internal import SystemKit
 /// Answers the requests to one data set: from memory on the caller's thread, or from the log if
 /// memory lacks something. It submits requests that need a decision to the writer's queue.
 final class Reader: Sendable {
-    typealias Verdict = Result<PreparedAnswer, Problem>
+    typealias Response = Result<PreparedAnswer, Problem>
 
     private let feed: DataSetFeed
     private let metrics: Metrics
@@ -51,7 +51,7 @@ final class Reader: Sendable {
     /// Decides on a request's change sets, and answers the request.
     ///
     /// - Parameter claim: Takes the place in which the answer is made.
-    func answer(_ request: AdmittedRequest, _ claim: AnswerClaim) async -> Verdict {
+    func answer(_ request: AdmittedRequest, _ claim: AnswerClaim) async -> Response {
         guard request.request.changeSets.isEmpty else { return await decide(request, claim) }
         do { try await claim.take(in: memoryRoom) } catch { return .failure(.gone) }
         switch feed.answer(to: request) {
@@ -103,7 +103,7 @@ final class Reader: Sendable {
         }
     }
 
-    private func decide(_ request: AdmittedRequest, _ claim: AnswerClaim) async -> Verdict {
+    private func decide(_ request: AdmittedRequest, _ claim: AnswerClaim) async -> Response {
         // Another answer may use the place while the writer decides.
         claim.giveBack()
         switch await queue.submit(request) {
@@ -119,7 +119,7 @@ final class Reader: Sendable {
         }
     }
 
-    private func read(_ request: AdmittedRequest, _ claim: AnswerClaim) async -> Verdict {
+    private func read(_ request: AdmittedRequest, _ claim: AnswerClaim) async -> Response {
         guard request.request.check != nil else {
             do { try await claim.take(in: logRoom) } catch { return .failure(.gone) }
             return await read(request, with: log, claim)
@@ -136,7 +136,7 @@ final class Reader: Sendable {
 
     private func read(
         _ request: AdmittedRequest, with reader: Confined<LogReader>, _ claim: AnswerClaim
-    ) async -> Verdict {
+    ) async -> Response {
         guard !health.isMoved else { return .failure(.storage) }
         do {
             switch try await reader.run({ $0.answer(to: request) }) {

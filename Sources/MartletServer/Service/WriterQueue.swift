@@ -23,7 +23,7 @@ protocol BatchWriter: Sendable {
 
     /// Returns the identifiers that have not been decided.
     func undecided(_ identifiers: [String]) -> [String]
-    /// Carries out a batch, and returns one verdict for each request.
+    /// Carries out a batch, and returns one response for each request.
     func write(_ requests: [Request]) -> [Result<Answer, Problem>]
     /// Does a small step of background work, and returns true if there is more. Called when all
     /// submitted requests are done.
@@ -41,7 +41,7 @@ protocol BatchWriter: Sendable {
 /// party, so that they do not keep out other requests.
 final class WriterQueue<Writer: BatchWriter>: Sendable {
     typealias Request = Writer.Request
-    typealias Verdict = Result<Writer.Answer, Problem>
+    typealias Response = Result<Writer.Answer, Problem>
 
     struct Limits: Sendable {
         /// The most change sets in one batch. The sets of one request stay together, so a single
@@ -51,9 +51,9 @@ final class WriterQueue<Writer: BatchWriter>: Sendable {
         var waitingRequests = 2_048
         /// The most requests that wait for other sets. One more does not wait, and is refused at
         /// once because the other set is missing.
-        var parkedRequests = 1_024
+        var deferredRequests = 1_024
         /// The same limit for the requests of one party.
-        var parkedRequestsOfParty = 64
+        var deferredRequestsOfParty = 64
         /// The most change sets that wait. With more, the queue takes no further request.
         var waitingSets = 100_000
         /// The same limits for the requests and change sets of one party.
@@ -69,7 +69,7 @@ final class WriterQueue<Writer: BatchWriter>: Sendable {
         let setCount: Int
         let dependencies: [String]
         let party: String
-        let continuation: CheckedContinuation<Verdict, Never>
+        let continuation: CheckedContinuation<Response, Never>
         var hasWaited = false
     }
 
@@ -79,8 +79,8 @@ final class WriterQueue<Writer: BatchWriter>: Sendable {
         /// The waiting requests and sets of each party.
         var shares: [String: (requests: Int, sets: Int)] = [:]
         /// The requests that wait for other sets, by number.
-        var parked: [UInt64: (job: Job, missing: Set<String>)] = [:]
-        var parkedByParty: [String: Int] = [:]
+        var deferred: [UInt64: (job: Job, missing: Set<String>)] = [:]
+        var deferredByParty: [String: Int] = [:]
         var lastNumber: UInt64 = 0
         var isRunning = false
         /// True if a step of background work is on its way.
@@ -88,7 +88,7 @@ final class WriterQueue<Writer: BatchWriter>: Sendable {
         var isStopped = false
         var ended: [CheckedContinuation<Void, Never>] = []
 
-        var depth: Int { waiting.count + parked.count }
+        var depth: Int { waiting.count + deferred.count }
 
         /// Counts a job that begins to wait (1) or ends its wait (-1).
         mutating func count(_ job: Job, _ sign: Int) {
@@ -117,8 +117,8 @@ final class WriterQueue<Writer: BatchWriter>: Sendable {
     /// The number of waiting requests, with those that wait for other sets.
     var depth: Int { state.withLock { $0.depth } }
 
-    /// Waits for the request's turn, and returns its verdict.
-    func submit(_ request: Request) async -> Verdict {
+    /// Waits for the request's turn, and returns its response.
+    func submit(_ request: Request) async -> Response {
         let (setCount, dependencies) = (request.setCount, request.dependencies)
         let party = request.party
         return await withCheckedContinuation { continuation in
@@ -146,13 +146,13 @@ final class WriterQueue<Writer: BatchWriter>: Sendable {
         }
     }
 
-    /// Refuses new requests, and returns when all earlier ones have their verdicts. Requests that
+    /// Refuses new requests, and returns when all earlier ones have their responses. Requests that
     /// wait for other sets go to the writer as they are.
     func stop() async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             let isIdle = state.withLock { state in
                 state.isStopped = true
-                for number in state.parked.keys.sorted() { unpark(number, &state) }
+                for number in state.deferred.keys.sorted() { resume(number, &state) }
                 if state.isRunning { state.ended.append(continuation) }
                 return !state.isRunning
             }
@@ -177,10 +177,10 @@ final class WriterQueue<Writer: BatchWriter>: Sendable {
             var ready: [Job] = []
             for job in batch where !parks(job, behind: ready) { ready.append(job) }
             guard !ready.isEmpty else { continue }
-            let verdicts = writer.write(ready.map(\.request))
-            precondition(verdicts.count == ready.count, "one verdict for each request")
-            for (job, verdict) in zip(ready, verdicts) {
-                job.continuation.resume(returning: verdict)
+            let responses = writer.write(ready.map(\.request))
+            precondition(responses.count == ready.count, "one response for each request")
+            for (job, response) in zip(ready, responses) {
+                job.continuation.resume(returning: response)
             }
             release(decidedBy: ready)
         }
@@ -237,37 +237,37 @@ final class WriterQueue<Writer: BatchWriter>: Sendable {
         let missing = Set(writer.undecided(job.dependencies)).subtracting(alongside)
         guard !missing.isEmpty else { return false }
         let isParked = state.withLock { state in
-            let ofParty = state.parkedByParty[job.party, default: 0]
-            guard !state.isStopped, state.parked.count < limits.parkedRequests,
-                ofParty < limits.parkedRequestsOfParty
+            let ofParty = state.deferredByParty[job.party, default: 0]
+            guard !state.isStopped, state.deferred.count < limits.deferredRequests,
+                ofParty < limits.deferredRequestsOfParty
             else { return false }
-            state.parked[job.number] = (job, missing)
-            state.parkedByParty[job.party] = ofParty + 1
+            state.deferred[job.number] = (job, missing)
+            state.deferredByParty[job.party] = ofParty + 1
             return true
         }
         guard isParked else { return false }
         queue.asyncAfter(deadline: .now() + limits.dependencyWait) {
-            self.state.withLock { self.unpark(job.number, &$0) }
+            self.state.withLock { self.resume(job.number, &$0) }
         }
         return true
     }
 
     private func release(decidedBy jobs: [Job]) {
-        guard state.withLock({ !$0.parked.isEmpty }) else { return }
+        guard state.withLock({ !$0.deferred.isEmpty }) else { return }
         let decided = Set(jobs.flatMap(\.request.identifiers))
         state.withLock { state in
-            for number in state.parked.keys.sorted() {
-                state.parked[number]?.missing.subtract(decided)
-                if state.parked[number]?.missing.isEmpty == true { unpark(number, &state) }
+            for number in state.deferred.keys.sorted() {
+                state.deferred[number]?.missing.subtract(decided)
+                if state.deferred[number]?.missing.isEmpty == true { resume(number, &state) }
             }
         }
     }
 
-    private func unpark(_ number: UInt64, _ state: inout State) {
-        guard var job = state.parked.removeValue(forKey: number)?.job else { return }
+    private func resume(_ number: UInt64, _ state: inout State) {
+        guard var job = state.deferred.removeValue(forKey: number)?.job else { return }
         job.hasWaited = true
-        let left = state.parkedByParty[job.party, default: 1] - 1
-        state.parkedByParty[job.party] = left > 0 ? left : nil
+        let left = state.deferredByParty[job.party, default: 1] - 1
+        state.deferredByParty[job.party] = left > 0 ? left : nil
         enqueue(job, &state)
     }
 }

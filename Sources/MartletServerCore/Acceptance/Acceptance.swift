@@ -1,17 +1,17 @@
-public import MartletModel
+package import MartletModel
 
 /// The rules by which a change set is accepted or refused, as far as they can be decided before the
 /// set is carried out.
 ///
 /// Only the database can decide the rest (unique, not null, check, a missing parent), when the set
 /// is carried out.
-public enum Acceptance {
+package enum Acceptance {
     /// The seconds that a device waits before it resends a set that depends on another one.
-    public static let dependencyWaitSeconds: Int64 = 1
+    package static let dependencyWaitSeconds: Int64 = 1
 
     /// The refusal of a set that would occupy the database, and so delay all other devices, for too
     /// long.
-    public static let excess = Refusal(
+    package static let excess = Refusal(
         .invalid,
         """
         carrying the set out takes the database too long; make it in several smaller sets, and see \
@@ -22,7 +22,7 @@ public enum Acceptance {
     ///
     /// - Throws: `Refusal` if the identifier belongs to another set or principal. It must not be
     ///   stored over the old verdict.
-    public static func repeated(
+    package static func repeated(
         _ decided: DecidedSet
     ) throws(Refusal) -> DecidedSet.Verdict {
         guard decided.isSameContent else {
@@ -45,7 +45,7 @@ public enum Acceptance {
     ///
     /// - Throws: `Refusal`, with the reason.
     /// - Complexity: O(*n*) in the number of records that the set names or affects.
-    public static func judge(
+    package static func judge(
         _ plan: SetPlan, in context: SetContext, facts: SetFacts, schema: Schema, rules: Rules
     ) throws(Refusal) {
         guard context.seen <= context.maxRevision else {
@@ -225,7 +225,7 @@ public enum Acceptance {
 extension SetFacts {
     /// Returns the address with the permanent id. It is the same address if the id is permanent
     /// already or the facts do not have it.
-    public func permanentAddress(of address: RecordAddress) -> RecordAddress {
+    package func permanentAddress(of address: RecordAddress) -> RecordAddress {
         guard address.id.isTemporary, let id = permanent[address] else { return address }
         return RecordAddress(address.type, id)
     }

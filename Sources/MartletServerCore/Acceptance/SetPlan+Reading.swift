@@ -1,5 +1,5 @@
-public import MartletModel
-public import MartletProtocol
+package import MartletModel
+package import MartletProtocol
 
 extension SetPlan {
     /// Reads a set as a device sent it.
@@ -7,7 +7,7 @@ extension SetPlan {
     /// - Throws: `Refusal` of reason `invalid`, `unknownType` or `unknownAttribute` if no state of
     ///   the data set could accept the set.
     /// - Complexity: O(*n*) in the attributes of the set's records.
-    public init(
+    package init(
         _ set: ChangeSet, schema: Schema, checks: ValueChecks
     ) throws(Refusal) {
         self.init()

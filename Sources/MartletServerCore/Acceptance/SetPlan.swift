@@ -1,37 +1,37 @@
-public import MartletModel
+package import MartletModel
 internal import MartletProtocol
 
 /// A change set read against the schema: its changes, record by record.
-public struct SetPlan: Sendable {
+package struct SetPlan: Sendable {
     /// A change of one record.
-    public struct Change: Sendable {
+    package struct Change: Sendable {
         /// The position of the record's type in the schema.
-        public let type: Int
+        package let type: Int
         /// The record's id as sent, perhaps temporary.
-        public let id: RecordID
+        package let id: RecordID
         /// The revision on which the change is based.
-        public let base: Revision?
-        public let attributes: Attributes
+        package let base: Revision?
+        package let attributes: Attributes
 
-        public var address: RecordAddress { RecordAddress(type, id) }
+        package var address: RecordAddress { RecordAddress(type, id) }
     }
 
-    public internal(set) var creates: [Change] = []
-    public internal(set) var updates: [Change] = []
-    public internal(set) var deletes: [Change] = []
+    package internal(set) var creates: [Change] = []
+    package internal(set) var updates: [Change] = []
+    package internal(set) var deletes: [Change] = []
     /// The positions of the set's types in the schema, in the set's order.
-    public internal(set) var types: [Int] = []
+    package internal(set) var types: [Int] = []
     /// The temporary ids that the set uses and does not create. Only the device's id map knows
     /// them.
-    public internal(set) var earlierTemporaries: [RecordAddress] = []
+    package internal(set) var earlierTemporaries: [RecordAddress] = []
 
     /// The number of records that the set creates, updates or deletes.
-    public var changeCount: Int { creates.count + updates.count + deletes.count }
+    package var changeCount: Int { creates.count + updates.count + deletes.count }
 
     /// Returns the operations that the set does on a type.
     ///
     /// - Complexity: O(*n*) in the number of changes.
-    public func operations(on type: Int) -> Operations {
+    package func operations(on type: Int) -> Operations {
         var needed: Operations = []
         if creates.contains(where: { $0.type == type }) { needed.insert(.create) }
         if updates.contains(where: { $0.type == type }) { needed.insert(.update) }
@@ -42,11 +42,11 @@ public struct SetPlan: Sendable {
 
 /// The storage's checks of single values and ids. A check returns nil, or a sentence such as
 /// “expected an integer, found text”.
-public struct ValueChecks: Sendable {
-    public let value: @Sendable (Value, Attribute, EntityType) -> String?
-    public let id: @Sendable (RecordID, EntityType) -> String?
+package struct ValueChecks: Sendable {
+    package let value: @Sendable (Value, Attribute, EntityType) -> String?
+    package let id: @Sendable (RecordID, EntityType) -> String?
 
-    public init(
+    package init(
         value: @escaping @Sendable (Value, Attribute, EntityType) -> String?,
         id: @escaping @Sendable (RecordID, EntityType) -> String?
     ) {

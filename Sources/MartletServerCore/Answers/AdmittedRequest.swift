@@ -1,17 +1,17 @@
 internal import MartletModel
-public import MartletProtocol
+package import MartletProtocol
 
 /// A request that has been read and whose sender is known.
-public struct AdmittedRequest: Sendable {
-    public let principal: Principal
-    public let request: SyncRequest
+package struct AdmittedRequest: Sendable {
+    package let principal: Principal
+    package let request: SyncRequest
     /// The bytes from which the request was read; `ChangeSet.source` points into them.
-    public let source: [UInt8]
+    package let source: [UInt8]
     /// True if the answer may be a gzip member.
-    public let acceptsGzip: Bool
+    package let acceptsGzip: Bool
 
     /// Makes a request of a known sender.
-    public init(
+    package init(
         principal: Principal, request: SyncRequest, source: [UInt8], acceptsGzip: Bool = false
     ) {
         self.principal = principal

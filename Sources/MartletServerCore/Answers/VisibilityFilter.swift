@@ -5,9 +5,9 @@ import MartletProtocol
 /// entries, blocks of entries, and the current rows that accompany a refusal.
 ///
 /// This version shows everything to every principal. Future limits belong here and nowhere else.
-public struct VisibilityFilter: Sendable {
+package struct VisibilityFilter: Sendable {
     /// The filter that shows everything to every principal.
-    public static let everything = VisibilityFilter()
+    package static let everything = VisibilityFilter()
 
     /// Returns an entry as the principal may see it, encoded.
     func entry(_ body: [UInt8], for principal: Principal) -> [UInt8] { body }

@@ -1,27 +1,27 @@
-public import MartletModel
-public import MartletProtocol
+package import MartletModel
+package import MartletProtocol
 
 /// The request of a listener.
-public struct DeltaRequest: Sendable {
-    public var principal: Principal
+package struct DeltaRequest: Sendable {
+    package var principal: Principal
     /// The cursor. The listener has everything up to it.
-    public var since: Revision
+    package var since: Revision
     /// The client id of the device that listens, so that it recognises its own sets; nil for other
     /// listeners.
-    public var clientID: String?
+    package var clientID: String?
     /// The data set, and the log's hash at `since`, if the listener knows them.
-    public var dataSet: String?
-    public var lineage: String?
+    package var dataSet: String?
+    package var lineage: String?
     /// The bytes of deltas after which a batch ends, between two change sets.
-    public var byteLimit: Int
+    package var byteLimit: Int
     /// True if the listener wants the present rows in place of entries.
-    public var wantsRows = false
+    package var wantsRows = false
     /// True if the server tells a listener that is behind the log so, in place of sending rows. The
     /// listener then fetches the rows with an exchange.
-    public var takesEntriesOnly = false
+    package var takesEntriesOnly = false
     /// The bytes of a batch of entries above which such a listener is also told to fetch them.
     /// Compressed, they take a fraction of the time on a slow line.
-    public var mostEntryBytes = Int.max
+    package var mostEntryBytes = Int.max
     /// The row after which rows continue within a revision, if `lineage` does not name it.
     private var cursor: RowCursor?
 
@@ -30,7 +30,7 @@ public struct DeltaRequest: Sendable {
     var rowCursor: RowCursor? { lineage == nil ? cursor : UnfinishedLineage.cursor(in: lineage) }
 
     /// Makes a request for the deltas after a cursor.
-    public init(principal: Principal, since: Revision, byteLimit: Int = Limits.answerBytes) {
+    package init(principal: Principal, since: Revision, byteLimit: Int = Limits.answerBytes) {
         self.principal = principal
         self.since = since
         self.byteLimit = byteLimit
@@ -41,7 +41,7 @@ public struct DeltaRequest: Sendable {
 
     /// Moves the request behind a batch. After a part of a difference, it asks for rows again. It
     /// drops the hash, which belonged to the former revision.
-    public mutating func advance(past batch: DeltaBatchBytes) {
+    package mutating func advance(past batch: DeltaBatchBytes) {
         if batch.isEmpty {
             wantsRows = wantsRows || UnfinishedLineage.isNamed(lineage)
         } else {
@@ -55,7 +55,7 @@ public struct DeltaRequest: Sendable {
 
 extension DataSetFeed {
     /// The outcome of a listener's request.
-    public enum DeltaOutcome: Sendable {
+    package enum DeltaOutcome: Sendable {
         case batch(DeltaBatchBytes)
         case problem(Problem)
         /// The batch needs entries that are not in memory. The caller asks a `LogReader`.
@@ -66,7 +66,7 @@ extension DataSetFeed {
     ///
     /// - Complexity: O(*n*) in the bytes of the batch; O(1) if it was just made for another
     ///   listener.
-    public func deltas(_ question: DeltaRequest) -> DeltaOutcome {
+    package func deltas(_ question: DeltaRequest) -> DeltaOutcome {
         deltas(question, log: nil)
     }
 
@@ -77,7 +77,7 @@ extension DataSetFeed {
     /// since.
     ///
     /// - Complexity: O(1).
-    public func madeDeltas(_ question: DeltaRequest) -> DeltaBatchBytes? {
+    package func madeDeltas(_ question: DeltaRequest) -> DeltaBatchBytes? {
         let place = DeltaCache.Place(
             since: question.since, head: cache.head, byteLimit: question.byteLimit)
         guard question.lineage == nil, !question.wantsRows,

@@ -1,5 +1,5 @@
-public import MartletModel
-public import MartletProtocol
+package import MartletModel
+package import MartletProtocol
 import Synchronization
 
 /// Answers devices that only ask for missed changes, from memory. It works on any thread, without
@@ -15,9 +15,9 @@ import Synchronization
 /// case .needsNode: decide(request)
 /// }
 /// ```
-public final class DataSetFeed: Sendable {
+package final class DataSetFeed: Sendable {
     /// The outcome of a request.
-    public enum Outcome: Sendable {
+    package enum Outcome: Sendable {
         case answer(PreparedAnswer)
         case problem(Problem)
         /// The answer needs rows, or entries that are not in memory. The caller asks a `LogReader`.
@@ -47,7 +47,7 @@ public final class DataSetFeed: Sendable {
     }
 
     /// The state of a client id.
-    enum Standing: Equatable {
+    enum Acquaintance: Equatable {
         case device(KnownDevice)
         /// It has never sent a change set.
         case stranger
@@ -77,18 +77,18 @@ public final class DataSetFeed: Sendable {
     }
 
     /// The newest committed revision and its hash.
-    public var head: LogHead { cache.head }
+    package var head: LogHead { cache.head }
     /// The bytes of the log's entries that this feed has met. Only the difference between two
     /// values has a meaning.
     package var loggedBytes: Int { cache.addedBytes }
     /// The revision up to which compaction has emptied entries. A device that is behind it gets a
     /// difference.
-    public var floor: Revision { cache.floor }
+    package var floor: Revision { cache.floor }
 
     /// Answers a request without change sets if memory has everything for it.
     ///
     /// - Complexity: O(*n*) in the bytes of the answer.
-    public func answer(to admitted: AdmittedRequest) -> Outcome {
+    package func answer(to admitted: AdmittedRequest) -> Outcome {
         answer(to: admitted, log: nil)
     }
 
@@ -99,7 +99,7 @@ public final class DataSetFeed: Sendable {
         var number: Int64 = 0
         let head = cache.head
         if let clientID = admitted.request.clientID {
-            switch standing(of: clientID, at: head.revision) {
+            switch acquaintance(of: clientID, at: head.revision) {
             case .unmet: return .needsNode
             case .stranger: break
             case .device(let device):
@@ -162,7 +162,7 @@ public final class DataSetFeed: Sendable {
     /// Returns the state of a client id.
     /// - Parameter revision: The end of the answer. If other processes write to the log too, any
     ///   newer entry may have made a stranger a device.
-    func standing(of clientID: String, at revision: Revision) -> Standing {
+    func acquaintance(of clientID: String, at revision: Revision) -> Acquaintance {
         met.withLock { met in
             if let device = met.devices[clientID] { return .device(device) }
             guard let found = met.strangers[clientID], !isShared || found == revision else {

@@ -1,4 +1,4 @@
-public import MartletModel
+package import MartletModel
 internal import MartletProtocol
 import Synchronization
 
@@ -63,24 +63,24 @@ final class DeltaCache: Sendable {
 }
 
 /// An encoded batch of deltas.
-public struct DeltaBatchBytes: Sendable {
+package struct DeltaBatchBytes: Sendable {
     /// The JSON.
-    public let json: [UInt8]
+    package let json: [UInt8]
     /// The listener's cursor after the batch.
-    public let nextVersion: Revision
+    package let nextVersion: Revision
     /// The cursor at which a stream continues after the batch. It is `nextVersion`, except for a
     /// listener that is told to fetch the changes in between.
-    public let position: Revision
+    package let position: Revision
     /// True if the batch has no news.
-    public let isEmpty: Bool
+    package let isEmpty: Bool
     /// True if more can be had at once.
-    public let more: Bool
+    package let more: Bool
     /// True if the batch has rows in place of entries. Only the last such batch, without `more`,
     /// brings the listener to a state of the data set. After one with `more`, the listener must ask
     /// for rows again.
-    public let isDifference: Bool
+    package let isDifference: Bool
     /// True if the batch tells the listener to fetch the changes with an exchange.
-    public let isBehind: Bool
+    package let isBehind: Bool
     /// The last row, if its revision has more rows.
     var cursor: RowCursor?
     /// The devices whose sets are in the batch. They get these sets in their author's format.

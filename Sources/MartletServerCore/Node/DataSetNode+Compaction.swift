@@ -1,24 +1,24 @@
-public import MartletModel
+package import MartletModel
 internal import MartletProtocol
 
 /// The result of one step of compaction.
-public struct CompactionStep: Hashable, Sendable {
+package struct CompactionStep: Hashable, Sendable {
     /// The number of entries that lost their bodies.
-    public var emptied: Int
+    package var emptied: Int
     /// The new floor. A device that is behind it gets a difference.
-    public var floor: Revision
+    package var floor: Revision
     /// True if there is nothing left to do for now.
-    public var isDone: Bool
+    package var isDone: Bool
 }
 
 extension DataSetNode {
     /// The most entries of one step, for which a write may have to wait.
-    public static let entriesPerStep = 256
+    package static let entriesPerStep = 256
     /// The bytes of bodies after which a step ends.
     private static let bytesPerStep = 4 << 20
 
     /// Returns the number of entries that could lose their bodies if the newest `newest` are kept.
-    public func compactable(keeping newest: Int64) -> Int64 {
+    package func compactable(keeping newest: Int64) -> Int64 {
         max(0, storage.head.revision - max(0, newest) - storage.floor)
     }
 
@@ -33,7 +33,7 @@ extension DataSetNode {
     ///   - newest: The number of entries that stay whole.
     ///   - entries: The most entries that the step passes.
     /// - Complexity: O(*n*) in the entries of the step.
-    public func compact(
+    package func compact(
         keeping newest: Int64, entries: Int = DataSetNode.entriesPerStep
     ) -> CompactionStep {
         do throws(StorageFault) {

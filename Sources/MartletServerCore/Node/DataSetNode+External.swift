@@ -3,7 +3,7 @@ import MartletModel
 /// Takes external writes into the log.
 extension DataSetNode {
     /// Returns the number of entries that were made from external writes since the last call.
-    public func takeExternalCount() -> Int {
+    package func takeExternalCount() -> Int {
         defer { external.committed = 0 }
         return external.committed
     }
@@ -14,7 +14,7 @@ extension DataSetNode {
     ///
     /// - Parameter now: Milliseconds since 1970.
     /// - Returns: True if more writes wait.
-    public func takeExternalWrites(now: Int64) -> Bool {
+    package func takeExternalWrites(now: Int64) -> Bool {
         lastTime = now
         do throws(StorageFault) {
             if needsRecovery { try recover() }

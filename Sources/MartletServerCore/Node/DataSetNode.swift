@@ -1,5 +1,5 @@
-public import MartletModel
-public import MartletProtocol
+package import MartletModel
+package import MartletProtocol
 import OpenSSLKit
 
 /// The one writer of a data set. It decides on change sets and makes the answers.
@@ -7,26 +7,26 @@ import OpenSSLKit
 /// It is synchronous, and has no clock, sockets or randomness, so the same calls give the same
 /// answers. It is confined to the queue of its holder, and blocks while it works. On any other
 /// thread, `feed` can answer pulls meanwhile.
-public final class DataSetNode {
+package final class DataSetNode {
     /// The best number of change sets for one call of `process`. The sets of one request stay
     /// together, even if that makes more.
-    public static let setsPerBatch = 32
+    package static let setsPerBatch = 32
 
     /// The rules for the roles of users. A change takes effect with the next batch.
-    public var rules: Rules
+    package var rules: Rules
     /// The most devices of a user. There is a limit because invented devices would stay for ever.
-    public var devicesPerUser = 10_000
+    package var devicesPerUser = 10_000
     /// The share of a request that is decided at a time.
     package var share = SetMeasure.Share()
     /// The feed, which answers pulls from memory.
-    public let feed: DataSetFeed
+    package let feed: DataSetFeed
     /// The approximate bytes of external changes that one batch takes along.
     static let externalBytes = 1 << 20
 
     let storage: any ServerStorage
     let log: any LogSource
     /// Called when a commit begins (true), and when it has ended (false).
-    public var committing: (Bool) -> Void = { _ in }
+    package var committing: (Bool) -> Void = { _ in }
     var needsRecovery = false
     var fault: StorageFault?
     /// The numbers of entries made from external writes: in the open transaction, and since
@@ -73,11 +73,11 @@ public final class DataSetNode {
     }
 
     /// The data set's schema.
-    public var schema: Schema { storage.schema }
+    package var schema: Schema { storage.schema }
     /// The data set's identity.
-    public var identity: String { storage.identity }
+    package var identity: String { storage.identity }
     /// The newest committed revision and its hash.
-    public var head: LogHead { feed.head }
+    package var head: LogHead { feed.head }
 
     /// Decides on the change sets of a batch of requests, in order and in one transaction, and
     /// answers each request.
@@ -87,7 +87,7 @@ public final class DataSetNode {
     ///
     /// - Parameter now: Milliseconds since 1970.
     /// - Returns: One result for each request, in order.
-    public func process(
+    package func process(
         _ requests: [AdmittedRequest], now: Int64
     ) -> [Result<PreparedAnswer, Problem>] {
         decide(requests, now: now).map { decision in
@@ -102,7 +102,7 @@ public final class DataSetNode {
     /// Decides like `process`, but reads no part of the log that is not in memory. It returns
     /// answers that need the log for `LogReader.answer(_:)` to finish, so that devices that are far
     /// behind do not delay the writer.
-    public func decide(
+    package func decide(
         _ requests: [AdmittedRequest], now: Int64
     ) -> [Result<NodeAnswer, Problem>] {
         decide(requests, now: now, leavingOut: nil)
@@ -171,7 +171,7 @@ public final class DataSetNode {
 
     /// Returns, for a log, why a batch could not be carried out, and forgets it; nil if none has
     /// failed since the last call.
-    public func takeFault() -> StorageFault? {
+    package func takeFault() -> StorageFault? {
         fault.take()
     }
 
@@ -179,7 +179,7 @@ public final class DataSetNode {
     /// that depends on one of them may wait for it. Returns none while the storage does not answer.
     ///
     /// - Complexity: O(*n*) in the number of identifiers; each may need a query.
-    public func undecided(_ identifiers: [String]) -> [String] {
+    package func undecided(_ identifiers: [String]) -> [String] {
         identifiers.filter { identifier in
             guard !needsRecovery else { return false }
             do throws(StorageFault) {
@@ -247,7 +247,7 @@ public final class DataSetNode {
         // not.
         if !request.isPull || storage.isShared { return true }
         guard let clientID = request.request.clientID else { return false }
-        return feed.standing(of: clientID, at: feed.head.revision) == .unmet
+        return feed.acquaintance(of: clientID, at: feed.head.revision) == .unmet
     }
 
     private func answer(

@@ -1,12 +1,12 @@
 internal import MartletModel
-public import MartletProtocol
+package import MartletProtocol
 
 /// Answers devices that are far behind. It reads the stored log if memory does not have all
 /// entries, on a connection of its own, and so does not delay the writer. If other processes write
 /// to the log too, it also brings memory up to their entries.
 ///
 /// It is confined to the queue of its holder, and blocks while it reads.
-public final class LogReader {
+package final class LogReader {
     let feed: DataSetFeed
     let log: any LogSource
     private let check: any CheckSource
@@ -29,7 +29,7 @@ public final class LogReader {
     }
 
     /// Answers like `DataSetFeed.answer(to:)`, but never with `.needsLog`.
-    public func answer(to admitted: AdmittedRequest) -> DataSetFeed.Outcome {
+    package func answer(to admitted: AdmittedRequest) -> DataSetFeed.Outcome {
         let outcome = feed.answer(to: admitted, log: log, check: check)
         guard case .problem(let problem) = outcome, feed.isShared,
             RequestCheck.isOfHistory(problem)
@@ -43,12 +43,12 @@ public final class LogReader {
     }
 
     /// Finishes an answer that the node began.
-    public func answer(_ unread: UnreadAnswer) -> Result<PreparedAnswer, Problem> {
+    package func answer(_ unread: UnreadAnswer) -> Result<PreparedAnswer, Problem> {
         unread.answer(from: feed.builder(log: log))
     }
 
     /// Answers like `DataSetFeed.deltas(_:)`, but never with `.needsLog`.
-    public func deltas(_ question: DeltaRequest) -> DataSetFeed.DeltaOutcome {
+    package func deltas(_ question: DeltaRequest) -> DataSetFeed.DeltaOutcome {
         let outcome = feed.deltas(question, log: log)
         guard case .problem(let problem) = outcome, feed.isShared,
             RequestCheck.isOfHistory(problem)
@@ -70,7 +70,7 @@ public final class LogReader {
     /// - Returns: The log's end, as the feed then knows it.
     /// - Throws: `StorageFault` if the log cannot be read.
     @discardableResult
-    public func catchUp() throws(StorageFault) -> LogHead {
+    package func catchUp() throws(StorageFault) -> LogHead {
         // Memory is read before the log: its entries were committed then.
         let place = feed.cache.place
         let extent = try log.extent()

@@ -2,14 +2,14 @@ import MartletModel
 import MartletProtocol
 
 /// The node's result for a request: its answer, or one that a reader of the log has to finish.
-public enum NodeAnswer: Sendable {
+package enum NodeAnswer: Sendable {
     case made(PreparedAnswer)
     case unread(UnreadAnswer)
 }
 
 /// The answer to a request that has been decided and committed. It lacks entries for its device,
 /// because they are not in memory.
-public struct UnreadAnswer: Sendable {
+package struct UnreadAnswer: Sendable {
     private let question: AnswerBuilder.Question
     private let accepted: Int
     private let repeated: Int

@@ -8,44 +8,44 @@
 ///     roles: ["admin": Rules.Grant()],
 ///     fallback: Rules.Grant(types: ["teams": []], others: [.create, .update]))
 /// ```
-public struct Rules: Hashable, Sendable {
+package struct Rules: Hashable, Sendable {
     /// The operations that one role may do.
-    public struct Grant: Hashable, Sendable {
+    package struct Grant: Hashable, Sendable {
         /// The operations by type. A type that is not listed has `others`.
-        public var types: [String: Operations]
+        package var types: [String: Operations]
         /// The operations on types that are not listed.
-        public var others: Operations
+        package var others: Operations
 
         /// Makes a grant; without arguments, it allows everything.
-        public init(types: [String: Operations] = [:], others: Operations = .all) {
+        package init(types: [String: Operations] = [:], others: Operations = .all) {
             self.types = types
             self.others = others
         }
 
         /// Returns the operations that this grant allows on a type.
-        public func operations(on type: String) -> Operations {
+        package func operations(on type: String) -> Operations {
             types[type] ?? others
         }
     }
 
     /// The grants by role.
-    public var roles: [String: Grant]
+    package var roles: [String: Grant]
     /// The grant of a principal without a listed role.
-    public var fallback: Grant
+    package var fallback: Grant
 
     /// Makes rules; without arguments, they allow everything.
-    public init(roles: [String: Grant] = [:], fallback: Grant = Grant()) {
+    package init(roles: [String: Grant] = [:], fallback: Grant = Grant()) {
         self.roles = roles
         self.fallback = fallback
     }
 
     /// The rules that allow everyone every operation.
-    public static let everything = Rules()
+    package static let everything = Rules()
 
     /// Returns the operations that a principal may do on records of a type.
     ///
     /// - Complexity: O(*n*) in the number of the principal's roles.
-    public func operations(of principal: Principal, on type: String) -> Operations {
+    package func operations(of principal: Principal, on type: String) -> Operations {
         var allowed: Operations = []
         var isListed = false
         for role in principal.roles {
@@ -58,20 +58,20 @@ public struct Rules: Hashable, Sendable {
 }
 
 /// A set of operations on a record.
-public struct Operations: OptionSet, Hashable, Sendable {
-    public let rawValue: Int
+package struct Operations: OptionSet, Hashable, Sendable {
+    package let rawValue: Int
 
-    public init(rawValue: Int) {
+    package init(rawValue: Int) {
         self.rawValue = rawValue
     }
 
-    public static let create = Operations(rawValue: 1)
-    public static let update = Operations(rawValue: 2)
-    public static let delete = Operations(rawValue: 4)
-    public static let all: Operations = [.create, .update, .delete]
+    package static let create = Operations(rawValue: 1)
+    package static let update = Operations(rawValue: 2)
+    package static let delete = Operations(rawValue: 4)
+    package static let all: Operations = [.create, .update, .delete]
 
     /// The words for operations in a rules file.
-    public static let words: [(word: String, operation: Operations)] = [
+    package static let words: [(word: String, operation: Operations)] = [
         ("create", .create), ("update", .update), ("delete", .delete),
     ]
 }

@@ -5,44 +5,44 @@ package import MartletModel
 ///
 /// Every record is in exactly one class: the first that names it, or else the last, which takes all
 /// other records.
-public struct SeedingPlan: Hashable, Sendable {
+package struct SeedingPlan: Hashable, Sendable {
     /// A class as the operator defines it.
-    public struct Class: Hashable, Sendable {
-        public var name: String
+    package struct Class: Hashable, Sendable {
+        package var name: String
         /// The records by type.
-        public var types: [String: Rows]
+        package var types: [String: Rows]
 
         /// Makes a class of records.
-        public init(name: String, types: [String: Rows]) {
+        package init(name: String, types: [String: Rows]) {
             self.name = name
             self.types = types
         }
     }
 
     /// A choice of the records of a type.
-    public enum Rows: Hashable, Sendable {
+    package enum Rows: Hashable, Sendable {
         case all
         /// The records for which an SQL expression over the type's columns is true.
         case matching(String)
     }
 
     /// The name of the class that takes all records that no other class names.
-    public static let restName = "rest"
+    package static let restName = "rest"
     /// The most named classes. SQLite attaches at most ten files to a connection, and one is the
     /// class for the rest.
-    public static let mostClasses = 8
+    package static let mostClasses = 8
 
     /// The named classes, without the one for the rest.
-    public let classes: [Class]
+    package let classes: [Class]
 
     /// The plan with one class, which has everything.
-    public static let whole = SeedingPlan(classes: [])
+    package static let whole = SeedingPlan(classes: [])
 
     /// Makes a plan.
     ///
     /// - Precondition: There are at most `mostClasses`. The names are names of parts, all
     ///   different, and not “rest”.
-    public init(classes: [Class]) {
+    package init(classes: [Class]) {
         precondition(classes.count <= Self.mostClasses, "more classes than files can be attached")
         self.classes = classes
     }

@@ -1,17 +1,17 @@
 internal import MartletModel
 
 /// A class of principals that may see the same records. A snapshot for one of them may go to all.
-public struct PermissionClass: Hashable, Sendable {
+package struct PermissionClass: Hashable, Sendable {
     /// The name of folders for the class, of letters a–z and digits.
-    public let name: String
+    package let name: String
 }
 
 extension VisibilityFilter {
     /// Returns the class of a principal.
-    public func permissionClass(of principal: Principal) -> PermissionClass { Self.everybody }
+    package func permissionClass(of principal: Principal) -> PermissionClass { Self.everybody }
 
     /// The classes for which snapshots may be made before a principal asks.
-    public var permissionClasses: [PermissionClass] { [Self.everybody] }
+    package var permissionClasses: [PermissionClass] { [Self.everybody] }
 
     /// Returns an SQL expression for the records of a type that a class may see; nil if it may see
     /// all.

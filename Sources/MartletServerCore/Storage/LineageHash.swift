@@ -5,13 +5,13 @@ internal import OpenSSLKit
 /// Two logs with the same hash at a revision are the same up to there. The hash tells a restored or
 /// recreated data set from the one that a device knows. It is no proof against an attacker who
 /// writes the log.
-public struct LineageHash: Hashable, Sendable {
+package struct LineageHash: Hashable, Sendable {
     // Two words take less memory than an array. A server keeps tens of thousands of hashes.
     private let high: UInt64
     private let low: UInt64
 
     /// The 16 bytes, as they are stored.
-    public var bytes: [UInt8] {
+    package var bytes: [UInt8] {
         [high, low].flatMap { word in
             (0..<8).map { UInt8(truncatingIfNeeded: word >> UInt64(56 - 8 * $0)) }
         }
@@ -48,5 +48,5 @@ public struct LineageHash: Hashable, Sendable {
     }
 
     /// The hash in hexadecimal, as on the wire.
-    public var text: String { Hexadecimal.text(bytes) }
+    package var text: String { Hexadecimal.text(bytes) }
 }

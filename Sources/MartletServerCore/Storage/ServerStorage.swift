@@ -1,4 +1,4 @@
-public import MartletModel
+package import MartletModel
 package import MartletProtocol
 
 /// The storage of a data set: its tables, its log, and the facts that Martlet keeps next to them.
@@ -142,10 +142,10 @@ package struct StorageLook: Hashable, Sendable {
 }
 
 /// The end of a data set's log.
-public struct LogHead: Hashable, Sendable {
-    public var revision: Revision
+package struct LogHead: Hashable, Sendable {
+    package var revision: Revision
     /// The chained hash of the last entry.
-    public var hash: LineageHash
+    package var hash: LineageHash
 
     package init(revision: Revision, hash: LineageHash) {
         self.revision = revision

@@ -1,7 +1,7 @@
 /// The error of a storage that could not do its work. The requested change has not happened.
-public struct StorageFault: Error, Hashable, Sendable, CustomStringConvertible {
+package struct StorageFault: Error, Hashable, Sendable, CustomStringConvertible {
     /// The kind of obstacle.
-    public enum Kind: String, CaseIterable, Hashable, Sendable {
+    package enum Kind: String, CaseIterable, Hashable, Sendable {
         /// Another program holds a lock.
         case busy
         /// There is no room on the disk.
@@ -23,12 +23,12 @@ public struct StorageFault: Error, Hashable, Sendable, CustomStringConvertible {
         case failed
     }
 
-    public let kind: Kind
+    package let kind: Kind
     /// A text about the failure, for logs, without values.
-    public let description: String
+    package let description: String
 
     /// Makes a fault.
-    public init(_ kind: Kind, _ description: String) {
+    package init(_ kind: Kind, _ description: String) {
         self.kind = kind
         self.description = description
     }

@@ -1,4 +1,4 @@
-public import MartletModel
+package import MartletModel
 import Synchronization
 
 /// Reports rows that devices cannot receive: an external write gave them text that is not UTF-8,
@@ -6,13 +6,13 @@ import Synchronization
 ///
 /// Such a row is left out of differences, snapshots and comparisons. Devices keep what they have of
 /// it, and everything else is synchronised.
-public final class UnsendableRows: Sendable {
+package final class UnsendableRows: Sendable {
     /// A row and the reason why it is left out.
-    public struct Row: Hashable, Sendable {
-        public let type: String
-        public let id: RecordID
+    package struct Row: Hashable, Sendable {
+        package let type: String
+        package let id: RecordID
         /// The reason, which names the column and has no values.
-        public let reason: String
+        package let reason: String
     }
 
     private struct Record: Hashable {
@@ -30,7 +30,7 @@ public final class UnsendableRows: Sendable {
     ///
     /// - Parameter report: Called each time a row is left out, on the thread that reads. `isNew` is
     ///   true the first time for a row.
-    public init(report: @escaping @Sendable (_ row: Row, _ isNew: Bool) -> Void = { _, _ in }) {
+    package init(report: @escaping @Sendable (_ row: Row, _ isNew: Bool) -> Void = { _, _ in }) {
         self.report = report
     }
 

@@ -3,12 +3,12 @@ internal import Synchronization
 
 extension Draft: ReviewedDraft {
     func review(_ context: ReadContext, causes: DatabaseChange.Causes) {
-        let (state, staged) = held.withLock { ($0.state, $0.staged) }
+        let (state, reviewed) = held.withLock { ($0.state, $0.reviewed) }
         guard state.phase == .open || state.phase == .deleted else {
-            if case .save = staged { reviewSave(context) }
+            if case .save = reviewed { reviewSave(context) }
             return
         }
-        if case .save = staged { return reviewSave(context) }
+        if case .save = reviewed { return reviewSave(context) }
         // A draft must not stop a transaction. If it cannot read the record now, it reads it when
         // it is saved.
         guard let found = try? look(state, context) else { return }
@@ -34,28 +34,28 @@ extension Draft: ReviewedDraft {
 
     /// Asks the handler what to do about a result, and stages the answer for the commit.
     func stage(_ found: Found, state: DraftState<Element>, causes: DatabaseChange.Causes) {
-        let staged: Staged?
+        let reviewed: Reviewed?
         switch found {
         case .unchanged(let record, let permanent):
             // The draft takes nothing, unless ids became permanent or a deleted record is back.
             let isSame = state.phase == .open && record.key == state.base.key && permanent.isEmpty
-            staged = isSame ? nil : .merge(record, .take, permanent)
+            reviewed = isSame ? nil : .merge(record, .take, permanent)
         case .changed(let record, let permanent, let fields):
             let answer = ask(
                 DraftNotice(
                     table: table.name, key: RecordID(record.key), causes: causes, fields: fields,
                     isDeletion: false))
-            staged = .merge(record, answer, permanent)
+            reviewed = .merge(record, answer, permanent)
         case .gone where state.phase == .deleted:
-            staged = nil
+            reviewed = nil
         case .gone:
             let answer = ask(
                 DraftNotice(
                     table: table.name, key: RecordID(state.base.key), causes: causes, fields: [],
                     isDeletion: true))
-            staged = .deletion(answer)
+            reviewed = .deletion(answer)
         }
-        held.withLock { $0.staged = staged }
+        held.withLock { $0.reviewed = reviewed }
     }
 
     private func ask(_ notice: DraftNotice) -> DraftAnswer {
@@ -68,23 +68,23 @@ extension Draft: ReviewedDraft {
     /// Reads the record that the draft's own save has stored, including the effects of triggers.
     private func reviewSave(_ context: ReadContext) {
         let key = held.withLock { held -> SQLValue? in
-            guard case .save(_, let stored?)? = held.staged else { return nil }
+            guard case .save(_, let stored?)? = held.reviewed else { return nil }
             return stored.key
         }
         guard let key, let stored = try? table.read(key, in: context) else { return }
         held.withLock { held in
-            guard case .save(let saved, _)? = held.staged else { return }
-            held.staged = .save(saved: saved, stored: stored)
+            guard case .save(let saved, _)? = held.reviewed else { return }
+            held.reviewed = .save(saved: saved, stored: stored)
         }
     }
 
     func commit() {
         held.withLock { held in
-            guard let staged = held.staged, held.state.phase != .discarded else { return }
-            held.staged = nil
+            guard let reviewed = held.reviewed, held.state.phase != .discarded else { return }
+            held.reviewed = nil
             held.version += 1
             // The record could be expressed and filled a moment ago, so it can be now.
-            switch staged {
+            switch reviewed {
             case .merge(let record, let answer, let permanent):
                 try? held.state.merge(record, answer: answer, permanent: permanent, table)
             case .deletion(let answer):
@@ -96,6 +96,6 @@ extension Draft: ReviewedDraft {
     }
 
     func rollBack() {
-        held.withLock { $0.staged = nil }
+        held.withLock { $0.reviewed = nil }
     }
 }

@@ -75,6 +75,6 @@ extension Draft {
     }
 
     private func stageSave(_ saved: RecordValues, _ stored: DraftRecord<Element>?) {
-        held.withLock { $0.staged = .save(saved: saved, stored: stored) }
+        held.withLock { $0.reviewed = .save(saved: saved, stored: stored) }
     }
 }

@@ -20,7 +20,7 @@ public final class Draft<Element: ReadableRecord & Sendable>: Sendable {
     public typealias Handler = @Sendable (DraftNotice) -> DraftAnswer
 
     /// The result of a review in a transaction that has not ended.
-    enum Staged: Sendable {
+    enum Reviewed: Sendable {
         case merge(DraftRecord<Element>, DraftAnswer, DraftReferences)
         case deletion(DraftAnswer)
         /// The draft's own save: the values when it was saved, and the record as the store has it.
@@ -29,7 +29,7 @@ public final class Draft<Element: ReadableRecord & Sendable>: Sendable {
 
     struct Held {
         var state: DraftState<Element>
-        var staged: Staged?
+        var reviewed: Reviewed?
         var handler: Handler?
         var listeners: [Int: AsyncStream<DraftNotice>.Continuation] = [:]
         var lastListener = 0

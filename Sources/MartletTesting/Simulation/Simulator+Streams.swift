@@ -30,7 +30,7 @@ extension Simulator {
                     device: device.number, life: life,
                     .streamEnded(
                         stream, status: page.status, message: "a page",
-                        problem: .foreign(status: page.status), retryAfter: page.retryAfter)),
+                        problem: .unrecognized(status: page.status), retryAfter: page.retryAfter)),
                 at: now + delay())
         }
         let listener = Listener(

@@ -1,17 +1,17 @@
 import CompressionKit
-public import Foundation
+package import Foundation
 
 /// A CSV file on disk, `NAME.csv` or `NAME.csv.gz`, with the records of the type NAME.
-public struct CSVFile: Hashable, Sendable {
-    public let url: URL
+package struct CSVFile: Hashable, Sendable {
+    package let url: URL
     /// The entity type's name: the file's name without its endings.
-    public let type: String
-    public let isCompressed: Bool
+    package let type: String
+    package let isCompressed: Bool
     /// The file's name with its ending.
-    public var name: String { Self.name(of: url) }
+    package var name: String { Self.name(of: url) }
 
     /// - Throws: `TransferError` if the name has another ending.
-    public init(_ url: URL) throws(TransferError) {
+    package init(_ url: URL) throws(TransferError) {
         let name = Self.name(of: url)
         let ending = Self.ending(of: name)
         guard let ending, name.utf8.count > ending.utf8.count else {
@@ -40,7 +40,7 @@ public struct CSVFile: Hashable, Sendable {
     /// names of their types.
     /// - Throws: `TransferError` if a path does not exist, a folder has no CSV file, or two files
     ///   have records of the same type.
-    public static func find(_ paths: [String]) throws -> [CSVFile] {
+    package static func find(_ paths: [String]) throws -> [CSVFile] {
         var files: [CSVFile] = []
         for path in paths {
             let url = URL(fileURLWithPath: path)
@@ -70,14 +70,14 @@ public struct CSVFile: Hashable, Sendable {
 
     /// Returns the file's size on disk in bytes.
     /// - Throws: Foundation's error if the file cannot be read.
-    public func byteCount() throws -> Int {
+    package func byteCount() throws -> Int {
         let attributes = try FileManager.default.attributesOfItem(atPath: url.path)
         return (attributes[.size] as? NSNumber)?.intValue ?? 0
     }
 
     /// Returns a reader at the file's first record.
     /// - Throws: Foundation's error if the file cannot be opened.
-    public func open() throws -> CSVReader {
+    package func open() throws -> CSVReader {
         let handle = try FileHandle(forReadingFrom: url)
         let chunk = isCompressed ? 32 << 10 : 256 << 10
         let gzip = isCompressed ? GzipReader() : nil

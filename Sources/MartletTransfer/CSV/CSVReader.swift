@@ -4,11 +4,11 @@
 /// a quote inside an unquoted field, text after a closing quote, a record with another number of
 /// fields than the first, bytes that are not UTF-8, and NUL are faults. A byte order mark at the
 /// start is skipped. The reader holds one chunk and one record at a time.
-public struct CSVReader {
+package struct CSVReader {
     /// The file's name, for faults.
-    public let file: String
+    package let file: String
     /// The line on which the last record began, counted from 1.
-    public private(set) var line = 0
+    package private(set) var line = 0
     private let chunks: () throws -> [UInt8]?
     private var chunk: [UInt8] = []
     private var position = 0
@@ -18,7 +18,7 @@ public struct CSVReader {
     private var field: [UInt8] = []
 
     /// - Parameter chunks: Returns the file's bytes piece by piece, and nil at its end.
-    public init(file: String, chunks: @escaping () throws -> [UInt8]?) {
+    package init(file: String, chunks: @escaping () throws -> [UInt8]?) {
         self.file = file
         self.chunks = chunks
     }
@@ -26,7 +26,7 @@ public struct CSVReader {
     /// Returns the next record; nil at the end of the file. In a file of several columns, an empty
     /// line is no record.
     /// - Throws: `CSVFault`, and the errors of `chunks`.
-    public mutating func next() throws -> [CSVField]? {
+    package mutating func next() throws -> [CSVField]? {
         if isAtStart { try skipByteOrderMark() }
         while let first = try peek(), first == 10 || first == 13 {
             // In a file of one column an empty line is a record: a null.

@@ -1,18 +1,18 @@
 /// Writes comma-separated values, which `CSVReader` reads back unchanged. Lines end with LF.
-public struct CSVWriter {
+package struct CSVWriter {
     /// The bytes that were written and not taken yet.
-    public private(set) var bytes: [UInt8] = []
+    package private(set) var bytes: [UInt8] = []
 
-    public init() {}
+    package init() {}
 
     /// Appends a record. Nil becomes an empty field, an empty text two quotes.
-    public mutating func write(_ record: [String?]) {
+    package mutating func write(_ record: [String?]) {
         write(record.map { CSVField($0 ?? "", isQuoted: $0?.isEmpty ?? false) })
     }
 
     /// Appends a record. A field may ask for quotes; any other field is quoted if its text needs
     /// it.
-    public mutating func write(_ record: [CSVField]) {
+    package mutating func write(_ record: [CSVField]) {
         for (index, field) in record.enumerated() {
             if index > 0 { bytes.append(UInt8(ascii: ",")) }
             if !field.isNull { write(field) }
@@ -21,7 +21,7 @@ public struct CSVWriter {
     }
 
     /// Returns the written bytes, and empties the buffer.
-    public mutating func take() -> [UInt8] {
+    package mutating func take() -> [UInt8] {
         let taken = bytes
         bytes.removeAll(keepingCapacity: true)
         return taken

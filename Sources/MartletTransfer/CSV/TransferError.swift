@@ -1,10 +1,10 @@
 /// The error of an import or export, with a sentence that contains the remedy.
-public struct TransferError: Error, Hashable, Sendable, CustomStringConvertible {
-    public let message: String
+package struct TransferError: Error, Hashable, Sendable, CustomStringConvertible {
+    package let message: String
 
-    public init(_ message: String) {
+    package init(_ message: String) {
         self.message = message
     }
 
-    public var description: String { message }
+    package var description: String { message }
 }

@@ -1,30 +1,30 @@
-public import Foundation
-public import Martlet
-public import MartletModel
+package import Foundation
+package import Martlet
+package import MartletModel
 import MartletStore
 import SQLiteRecords
 import SystemKit
 
 /// Writes a device's records as CSV files, one for each type, in the state of one moment.
-public struct Exporter: Sendable {
+package struct Exporter: Sendable {
     private let client: MartletClient
     /// The number of rows in memory at a time.
     private static let pageRows = 2_000
 
-    public init(client: MartletClient) {
+    package init(client: MartletClient) {
         self.client = client
     }
 
     /// The result for one type.
-    public struct Table: Hashable, Sendable {
+    package struct Table: Hashable, Sendable {
         /// The entity type's name.
-        public let type: String
+        package let type: String
         /// The file's name.
-        public let file: String
-        public let recordCount: Int
+        package let file: String
+        package let recordCount: Int
         /// A sentence for each text that is not UTF-8, and so is written as base64. It names the type
         /// and the key. At most 100.
-        public let unreadable: [String]
+        package let unreadable: [String]
     }
 
     /// Writes the files. An existing file is replaced as a whole once the new one is complete.
@@ -37,7 +37,7 @@ public struct Exporter: Sendable {
     /// - Throws: `TransferError` for unknown types and for names that no file can have, and if the
     ///   device's own file, a folder or a link has the name of a file; nothing is written then.
     ///   Also `TransferError` if the folder cannot be created or a file cannot be written.
-    public func run(
+    package func run(
         schema: Schema, types: [String]? = nil, folder: URL
     ) async throws -> [Table] {
         for name in types ?? [] where schema[name] == nil {

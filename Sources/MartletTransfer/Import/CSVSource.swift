@@ -1,19 +1,19 @@
-public import MartletModel
+package import MartletModel
 
 /// A CSV file as a source of records: its first line names the columns.
-public struct CSVSource: ImportSource {
-    public let file: CSVFile
-    public var type: String { file.type }
-    public var label: String { file.name }
+package struct CSVSource: ImportSource {
+    package let file: CSVFile
+    package var type: String { file.type }
+    package var label: String { file.name }
 
-    public init(_ file: CSVFile) {
+    package init(_ file: CSVFile) {
         self.file = file
     }
 
     /// Starts reading after the line of names.
     /// - Throws: `CSVFault` for a column that the type does not have, that occurs twice or that
     ///   cannot be imported, and for a required attribute without a column.
-    public func open(_ type: EntityType) throws -> any ImportCursor {
+    package func open(_ type: EntityType) throws -> any ImportCursor {
         var reader = try file.open()
         guard let header = try reader.next() else {
             throw CSVFault(

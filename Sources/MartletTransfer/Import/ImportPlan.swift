@@ -1,22 +1,22 @@
-public import MartletModel
+package import MartletModel
 internal import MartletProtocol
 
 /// The plan of an import: all sources, checked, with parents before children.
-public struct ImportPlan: Sendable {
+package struct ImportPlan: Sendable {
     /// One checked source.
-    public struct Table: Sendable {
-        public let source: any ImportSource
-        public let type: EntityType
-        public let recordCount: Int
+    package struct Table: Sendable {
+        package let source: any ImportSource
+        package let type: EntityType
+        package let recordCount: Int
         /// A hash that identifies the content.
-        public let fingerprint: String
+        package let fingerprint: String
     }
 
     /// The sources in the order of their import.
-    public let tables: [Table]
+    package let tables: [Table]
 
     /// The number of records of all sources.
-    public var recordCount: Int { tables.reduce(0) { $0 + $1.recordCount } }
+    package var recordCount: Int { tables.reduce(0) { $0 + $1.recordCount } }
 
     /// Reads all sources and checks every value and every reference, before anything is written.
     ///
@@ -28,7 +28,7 @@ public struct ImportPlan: Sendable {
     ///   the schema lacks the type of a source.
     /// - Complexity: O(*n*) time and memory for *n* records, because the given ids are held in
     ///   memory.
-    public init(
+    package init(
         sources: [any ImportSource], schema: Schema, known: [String: Set<RecordID>] = [:],
         exists: (_ type: String, _ id: RecordID) throws -> Bool = { _, _ in false }
     ) throws {

@@ -1,9 +1,9 @@
-public import MartletModel
+package import MartletModel
 
 /// A source of records of one type for an import.
 ///
 /// An import reads a source more than once. The source must return the same records each time.
-public protocol ImportSource: Sendable {
+package protocol ImportSource: Sendable {
     /// The entity type's name.
     var type: String { get }
     /// The name of the source in messages, such as a file's name.
@@ -14,7 +14,7 @@ public protocol ImportSource: Sendable {
 }
 
 /// Reads a source from its first record to its last.
-public protocol ImportCursor {
+package protocol ImportCursor {
     /// The target of each column, in the order of the values.
     var columns: [ImportColumn] { get }
     /// The line of the last record, counted from 1, for messages.
@@ -27,7 +27,7 @@ public protocol ImportCursor {
 }
 
 /// The content of one column of a source.
-public enum ImportColumn: Hashable, Sendable {
+package enum ImportColumn: Hashable, Sendable {
     /// The record's given id.
     case key
     /// An attribute.

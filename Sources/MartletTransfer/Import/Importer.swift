@@ -1,5 +1,5 @@
-public import Martlet
-public import MartletModel
+package import Martlet
+package import MartletModel
 import MartletStore
 import SQLiteRecords
 
@@ -9,13 +9,13 @@ import SQLiteRecords
 /// therefore hold between files, between runs, and after the server has replaced the temporary ids.
 /// The progress is stored in the same transaction as the records: a killed import continues where
 /// it was, and a complete one is not repeated.
-public struct Importer: Sendable {
+package struct Importer: Sendable {
     private let client: MartletClient
     private let options: ImportOptions
     /// The bytes of values after which a change set ends, whatever `ImportOptions.setSize` is.
     private static let setBytes = 4 << 20
 
-    public init(client: MartletClient, options: ImportOptions = ImportOptions()) {
+    package init(client: MartletClient, options: ImportOptions = ImportOptions()) {
         self.client = client
         self.options = options
     }
@@ -28,7 +28,7 @@ public struct Importer: Sendable {
     ///   - afterSet: Called after every change set with the number of sets so far, for example to
     ///     exchange with a server. An error stops the import, which can be continued later.
     /// - Throws: `CSVFault`, `TransferError`, and the client's errors.
-    public func run(
+    package func run(
         _ sources: [any ImportSource], schema: Schema,
         progress: (ImportProgress) -> Void = { _ in },
         afterSet: (_ sets: Int) async throws -> Void = { _ in }
@@ -175,30 +175,30 @@ public struct Importer: Sendable {
 }
 
 /// The options of an import.
-public struct ImportOptions: Hashable, Sendable {
+package struct ImportOptions: Hashable, Sendable {
     /// The records in one change set; fewer if they take more than 4 MiB.
-    public var setSize = 1_000
+    package var setSize = 1_000
     /// Whether to forget earlier imports of the same types, so that new records are made.
-    public var again = false
+    package var again = false
 
-    public init() {}
+    package init() {}
 }
 
 /// The progress of an import.
-public struct ImportProgress: Hashable, Sendable {
+package struct ImportProgress: Hashable, Sendable {
     /// The type whose records are being written.
-    public let type: String
+    package let type: String
     /// The number of records written, including those of an earlier run.
-    public let done: Int
+    package let done: Int
     /// The number of all records.
-    public let total: Int
+    package let total: Int
 }
 
 /// The result of an import.
-public struct ImportReport: Hashable, Sendable {
+package struct ImportReport: Hashable, Sendable {
     /// The number of records written.
-    public var records: Int
+    package var records: Int
     /// The number of records that an earlier run had written.
-    public var skipped: Int
-    public var changeSets: Int
+    package var skipped: Int
+    package var changeSets: Int
 }

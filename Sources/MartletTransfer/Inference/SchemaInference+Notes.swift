@@ -1,6 +1,6 @@
 extension SchemaInference {
     /// The findings for a person to check, a line for each table.
-    public var notes: [String] {
+    package var notes: [String] {
         tables.map { table in
             let references = table.columns.compactMap { column in
                 column.target.map { "\(column.name) → \($0)" }

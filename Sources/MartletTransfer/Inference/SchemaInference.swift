@@ -9,35 +9,35 @@ import SQLiteRecords
 /// leading words may be left out (`birth_country_id` → `countries`). A column of integers of at
 /// most 64 bits is INTEGER. A column of numbers that a 64-bit floating-point number holds without
 /// losing a digit is REAL. Any other column is TEXT. All columns except the key may be null.
-public struct SchemaInference: Sendable {
+package struct SchemaInference: Sendable {
     /// The table of one file.
-    public struct Table: Hashable, Sendable {
-        public let name: String
-        public let recordCount: Int
+    package struct Table: Hashable, Sendable {
+        package let name: String
+        package let recordCount: Int
         /// The key column, as the file spells it.
-        public let key: String
+        package let key: String
         /// The columns except the key, with the inferred content.
-        public let columns: [Column]
+        package let columns: [Column]
     }
 
     /// A column.
-    public struct Column: Hashable, Sendable {
-        public let name: String
+    package struct Column: Hashable, Sendable {
+        package let name: String
         /// The declared type: INTEGER, REAL or TEXT.
-        public let kind: String
+        package let kind: String
         /// The table that the column refers to; nil for none.
-        public let target: String?
+        package let target: String?
         /// A table that the column seems to refer to by its name, although some values are no ids
         /// there; nil for none.
-        public let refused: String?
+        package let refused: String?
     }
 
-    public let tables: [Table]
+    package let tables: [Table]
 
     /// Reads the files twice, and infers the schema.
     /// - Throws: `CSVFault` for a file that is not CSV; `TransferError` if the wire reserves the
     ///   name of a table or a column.
-    public init(_ files: [CSVFile]) throws {
+    package init(_ files: [CSVFile]) throws {
         let surveys = try files.map { try TableSurvey($0) }
         let ids = Dictionary(
             surveys.map { ($0.name, $0.ids) }, uniquingKeysWith: { first, _ in first })
@@ -59,7 +59,7 @@ public struct SchemaInference: Sendable {
 
     /// The schema as SQL DDL, with the tables in the order of their names. Every reference has an
     /// index, so that deleting its target does not read the whole table.
-    public var script: String {
+    package var script: String {
         tables.map { table in
             let key = table.key == "id" ? "id" : SQLName.quoted(table.key)
             var lines = ["    \(key) INTEGER PRIMARY KEY"]

@@ -1,4 +1,4 @@
-public import SQLiteKit
+package import SQLiteKit
 
 extension SchemaMigration {
     /// Drops all the user's tables and views, with their records, indexes and triggers.
@@ -7,7 +7,7 @@ extension SchemaMigration {
     /// - Precondition: Foreign keys are not enforced on the connection, because dropping a table
     ///   would otherwise act on the others.
     /// - Throws: `SQLiteError` if a statement fails.
-    public static func dropAll(in connection: Connection) throws(SQLiteError) {
+    package static func dropAll(in connection: Connection) throws(SQLiteError) {
         connection.clearStatementCache()
         let objects = try SchemaObject.all(in: connection)
         // Views come first, because they may name any table.

@@ -1,5 +1,5 @@
-public import MartletModel
-public import SQLiteKit
+package import MartletModel
+package import SQLiteKit
 
 /// Changes a database until it fits a script of CREATE statements.
 ///
@@ -11,14 +11,14 @@ public import SQLiteKit
 /// let schema = try SchemaMigration.apply(
 ///     script: "CREATE TABLE clubs(id INTEGER PRIMARY KEY, name TEXT NOT NULL)", to: connection)
 /// ```
-public enum SchemaMigration {
+package enum SchemaMigration {
     /// Brings a database to the schema of a script, in one transaction, or in one savepoint if a
     /// transaction is open. A second run changes nothing. Indexes, views, triggers and virtual
     /// tables that the script does not name stay.
     /// - Returns: The new schema of the database.
     /// - Throws: `SchemaError` for a script or a change that is refused, `SQLiteError`; nothing is
     ///   changed then.
-    public static func apply(script: String, to connection: Connection) throws -> Schema {
+    package static func apply(script: String, to connection: Connection) throws -> Schema {
         try SchemaPlan(script: script, for: connection).run(on: connection)
     }
 
@@ -27,7 +27,7 @@ public enum SchemaMigration {
     /// - Parameter triggers: Whether to include the user's triggers. A device receives the effects
     ///   of the server's triggers, and must not repeat them.
     /// - Throws: `SQLiteError` if the database cannot be read.
-    public static func ddl(
+    package static func ddl(
         of connection: Connection, triggers: Bool = true
     ) throws(SQLiteError) -> String {
         try SchemaObject.all(in: connection)

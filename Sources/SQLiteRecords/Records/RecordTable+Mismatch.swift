@@ -1,4 +1,4 @@
-public import MartletModel
+package import MartletModel
 internal import MartletProtocol
 
 extension RecordTable {
@@ -6,7 +6,7 @@ extension RecordTable {
     /// as “expected an integer, found text”. Null fits every kind: the database decides whether it
     /// is allowed.
     /// - Complexity: O(*n*) in the length of a text.
-    public static func mismatch(_ value: Value, _ attribute: Attribute) -> String? {
+    package static func mismatch(_ value: Value, _ attribute: Attribute) -> String? {
         if case .text(let text) = value, let fault = tooLong(text, "text") { return fault }
         switch (value, attribute.kind) {
         case (.null, _), (.boolean, .boolean), (.integer, .integer), (.integer, .real),
@@ -33,7 +33,7 @@ extension RecordTable {
     }
 
     /// Returns nil if the id fits the type's key, else a sentence without the id.
-    public static func mismatch(_ id: RecordID, _ type: EntityType) -> String? {
+    package static func mismatch(_ id: RecordID, _ type: EntityType) -> String? {
         switch (id, type.keyKind) {
         case (.integer(let number), .integer):
             return number == 0 ? "expected an id, found zero" : nil

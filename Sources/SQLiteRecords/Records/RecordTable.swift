@@ -1,21 +1,21 @@
-public import MartletModel
+package import MartletModel
 internal import MartletProtocol
-public import SQLiteKit
+package import SQLiteKit
 
 /// Reads and writes the records of one type on one connection.
 ///
 /// It prepares one statement for each list of attribute names and keeps it. No method opens a
 /// transaction. Generated attributes are read and never written: if one is given, it is skipped.
-public final class RecordTable {
+package final class RecordTable {
     /// The entity type of the records.
-    public let type: EntityType
+    package let type: EntityType
     private let connection: Connection
     /// The most encoded bytes of a whole record that can be sent.
     private let rowBytes: Int
     private let names: RecordStatements
     /// The columns that the source of the records need not have. A record that does not name such a
     /// column gets its default.
-    public var ownColumns: Set<String> {
+    package var ownColumns: Set<String> {
         get { names.ownColumns }
         set { names.ownColumns = newValue }
     }
@@ -29,7 +29,7 @@ public final class RecordTable {
     ///     otherwise a violated constraint only fails the statement.
     ///   - rowBytes: The most encoded bytes of a record that is read whole. A longer record is
     ///     reported as a row that cannot be sent to any device.
-    public init(
+    package init(
         type: EntityType, connection: Connection, keepsClauses: Bool = false, rowBytes: Int = .max
     ) {
         self.type = type
@@ -41,7 +41,7 @@ public final class RecordTable {
     /// Returns all attributes in the table's order, including nulls; nil if there is no such
     /// record.
     /// - Throws: `SQLiteError`; with `isMismatch` if a value cannot be sent.
-    public func read(_ id: RecordID) throws(SQLiteError) -> Attributes? {
+    package func read(_ id: RecordID) throws(SQLiteError) -> Attributes? {
         let statement = try kept(&selecting) {
             "SELECT \(names.allColumns) FROM \(names.table) WHERE \(names.isRecord)"
         }
@@ -53,7 +53,7 @@ public final class RecordTable {
 
     /// Returns whether the table holds a record with this id.
     /// - Throws: `SQLiteError` if the database cannot be read.
-    public func exists(_ id: RecordID) throws(SQLiteError) -> Bool {
+    package func exists(_ id: RecordID) throws(SQLiteError) -> Bool {
         let statement = try kept(&finding) {
             "SELECT 1 FROM \(names.table) WHERE \(names.isRecord)"
         }
@@ -79,7 +79,7 @@ public final class RecordTable {
     ///   default.
     /// - Throws: `SQLiteError` for a violated constraint; with `isMismatch` for an unknown
     ///   attribute or a text that is not base64.
-    public func insert(
+    package func insert(
         _ id: RecordID, _ attributes: Attributes, absentMeansNull: Bool
     ) throws(SQLiteError) {
         let plan = try names.insertion(attributes.names, absentMeansNull: absentMeansNull)
@@ -97,7 +97,7 @@ public final class RecordTable {
     /// triggers.
     /// - Throws: `SQLiteError`, as `insert` and `read`; with `isMismatch` if a trigger kept the
     ///   record out.
-    public func insertReturning(
+    package func insertReturning(
         _ id: RecordID, _ attributes: Attributes, absentMeansNull: Bool
     ) throws(SQLiteError) -> Attributes {
         try insert(id, attributes, absentMeansNull: absentMeansNull)
@@ -110,7 +110,7 @@ public final class RecordTable {
     /// Changes the given attributes. Without attributes it changes nothing.
     /// - Returns: Whether there is such a record.
     /// - Throws: `SQLiteError`, as `insert`.
-    public func update(_ id: RecordID, _ attributes: Attributes) throws(SQLiteError) -> Bool {
+    package func update(_ id: RecordID, _ attributes: Attributes) throws(SQLiteError) -> Bool {
         guard let plan = try names.change(attributes.names) else {
             return try exists(id)
         }
@@ -124,7 +124,7 @@ public final class RecordTable {
     /// Changes the given attributes and returns them as the database then has them; nil if there is
     /// no such record.
     /// - Throws: `SQLiteError`, as `insert` and `read`.
-    public func updateReturning(
+    package func updateReturning(
         _ id: RecordID, _ attributes: Attributes
     ) throws(SQLiteError) -> Attributes? {
         guard try update(id, attributes) else { return nil }
@@ -136,7 +136,7 @@ public final class RecordTable {
     /// - Precondition: At least one is named.
     /// - Throws: `SQLiteError`; with `isMismatch` for an unknown attribute, or if a value cannot be
     ///   sent.
-    public func read(_ id: RecordID, _ list: [String]) throws(SQLiteError) -> Attributes? {
+    package func read(_ id: RecordID, _ list: [String]) throws(SQLiteError) -> Attributes? {
         precondition(!list.isEmpty, "no attribute named")
         let selection = try names.selection(list)
         defer { selection.statement.reset() }
@@ -148,7 +148,7 @@ public final class RecordTable {
     /// Deletes a record.
     /// - Returns: False if there was no such record.
     /// - Throws: `SQLiteError` if the database refuses it.
-    public func delete(_ id: RecordID) throws(SQLiteError) -> Bool {
+    package func delete(_ id: RecordID) throws(SQLiteError) -> Bool {
         let statement = try kept(&deleting) {
             "DELETE FROM \(names.table) WHERE \(names.isRecord)"
         }
@@ -162,7 +162,7 @@ public final class RecordTable {
     /// CASCADE.
     /// - Returns: False if there was no such record.
     /// - Throws: `SQLiteError` if the database refuses it.
-    public func changeKey(from: RecordID, to: RecordID) throws(SQLiteError) -> Bool {
+    package func changeKey(from: RecordID, to: RecordID) throws(SQLiteError) -> Bool {
         let statement = try connection.statement(
             "UPDATE\(names.conflict) \(names.table) SET \(names.key) = ?2 WHERE \(names.isRecord)")
         defer { statement.reset() }
@@ -175,7 +175,7 @@ public final class RecordTable {
     /// Returns the ids of the records of this type that hold a reference to `target`, in the order
     /// of keys.
     /// - Throws: `SQLiteError` if the database cannot be read.
-    public func ids(
+    package func ids(
         where reference: Reference, holds target: RecordID
     ) throws(SQLiteError) -> [RecordID] {
         let statement = try connection.statement(
@@ -217,7 +217,7 @@ public final class RecordTable {
     ///   reason.
     /// - Throws: `SQLiteError` if the database cannot be read; errors of `body` and `unsendable`.
     /// - Complexity: O(*n*) in the records.
-    public func forEach(
+    package func forEach(
         unsendable: (RecordID, SQLiteError) throws -> Void = { throw $1 },
         _ body: (RecordID, Attributes) throws -> Void
     ) throws {

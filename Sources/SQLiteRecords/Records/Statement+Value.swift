@@ -1,5 +1,5 @@
-public import MartletModel
-public import SQLiteKit
+package import MartletModel
+package import SQLiteKit
 
 /// Values of the wire in SQLite's columns, by the kind of their attribute.
 extension Statement {
@@ -8,7 +8,7 @@ extension Statement {
     /// If a text for a BLOB column is not base64, it is refused: the next step throws an error with
     /// `isMismatch`. Any other value that does not fit the kind (see `RecordTable.mismatch`) is
     /// bound as it is, and the database judges it.
-    public func bind(_ index: Int32, _ value: Value, kind: AttributeKind) {
+    package func bind(_ index: Int32, _ value: Value, kind: AttributeKind) {
         switch value {
         case .null: bindNull(index)
         case .boolean(let flag): bind(index, integer: flag ? 1 : 0)
@@ -24,7 +24,7 @@ extension Statement {
     }
 
     /// Binds an id.
-    public func bind(_ index: Int32, _ id: RecordID) {
+    package func bind(_ index: Int32, _ id: RecordID) {
         switch id {
         case .integer(let number): bind(index, integer: number)
         case .text(let text): bind(index, text: text)
@@ -37,7 +37,7 @@ extension Statement {
     /// is returned as it is, if the wire has a form for it (text in an integer column).
     /// - Throws: `SQLiteError` with `isMismatch` for text that is not UTF-8, for binary data in a
     ///   column not declared BLOB, and for infinities.
-    public func value(_ column: Int32, kind: AttributeKind) throws(SQLiteError) -> Value {
+    package func value(_ column: Int32, kind: AttributeKind) throws(SQLiteError) -> Value {
         switch storage(column) {
         case .null:
             return .null
@@ -75,7 +75,7 @@ extension Statement {
 
     /// Returns the column as a record's id.
     /// - Throws: `SQLiteError` with `isMismatch` if the value cannot be an id.
-    public func recordID(_ column: Int32) throws(SQLiteError) -> RecordID {
+    package func recordID(_ column: Int32) throws(SQLiteError) -> RecordID {
         switch storage(column) {
         case .integer: return .integer(integer(column))
         case .text: return .text(try checkedText(column))

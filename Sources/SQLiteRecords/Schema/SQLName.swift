@@ -1,14 +1,14 @@
 /// Writes names of tables and columns as SQL text.
-public enum SQLName {
+package enum SQLName {
     /// Returns the name in double quotes, with double quotes in it doubled. Any name is then one
     /// identifier (https://sqlite.org/lang_keywords.html).
-    public static func quoted(_ name: String) -> String {
+    package static func quoted(_ name: String) -> String {
         doubled(name, "\"")
     }
 
     /// Returns the text in single quotes, with single quotes in it doubled: a literal of SQL, for a
     /// text without NUL.
-    public static func literal(_ text: String) -> String { doubled(text, "'") }
+    package static func literal(_ text: String) -> String { doubled(text, "'") }
 
     /// Puts a text in quotes. It goes by scalars, because a letter after a quote may be one
     /// `Character` with it.
@@ -24,7 +24,7 @@ public enum SQLName {
     }
 
     /// Returns the names, quoted and separated by commas.
-    public static func list(_ names: [String]) -> String {
+    package static func list(_ names: [String]) -> String {
         names.map(quoted).joined(separator: ", ")
     }
 

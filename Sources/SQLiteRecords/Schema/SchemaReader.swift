@@ -1,9 +1,9 @@
-public import MartletModel
+package import MartletModel
 internal import MartletProtocol
-public import SQLiteKit
+package import SQLiteKit
 
 /// Reads the schema of a data set from the tables of a database.
-public enum SchemaReader {
+package enum SchemaReader {
     /// Reads every table of `main` that is the user's. It leaves out SQLite's own and Martlet's own
     /// tables, views, virtual tables, and the tables in which virtual tables store their data.
     ///
@@ -11,7 +11,7 @@ public enum SchemaReader {
     /// `references`: the database alone enforces them. Unique indexes over expressions are not
     /// among `uniques`; partial ones are.
     /// - Throws: `SchemaError` for a table that cannot be synchronised, `SQLiteError`.
-    public static func read(_ connection: Connection) throws -> Schema {
+    package static func read(_ connection: Connection) throws -> Schema {
         let names = try tableNames(connection)
         try checkDistinct(names, of: "tables")
         let tables = try names.map { try Table($0, connection) }

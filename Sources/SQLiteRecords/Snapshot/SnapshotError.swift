@@ -2,7 +2,7 @@
 package struct SnapshotError: Error, Hashable, Sendable, CustomStringConvertible {
     package enum Kind: String, Hashable, Sendable {
         /// It is no snapshot at all.
-        case foreign
+        case noSnapshot
         /// It is cut short, altered, or contradicts itself.
         case damaged
         /// A newer version of Martlet made it.

@@ -11,7 +11,7 @@ struct SnapshotForm {
     func check() throws {
         guard try connection.integer("PRAGMA application_id") == SnapshotFormat.applicationID else {
             throw SnapshotError(
-                .foreign, "The file is no snapshot; give one that a Martlet server made.")
+                .noSnapshot, "The file is no snapshot; give one that a Martlet server made.")
         }
         try checkObjects()
         let format = try connection.integer(

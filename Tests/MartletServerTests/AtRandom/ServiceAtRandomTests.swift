@@ -28,7 +28,7 @@ private final class Answers: Sendable {
 
     /// - Parameter isOfReader: Whether the answer is made for this request alone, and may be large.
     func note(
-        _ number: Int, _ verdict: DataSetService.Verdict, _ claim: AnswerClaim, isOfReader: Bool
+        _ number: Int, _ verdict: DataSetService.Response, _ claim: AnswerClaim, isOfReader: Bool
     ) {
         state.withLock { state in
             switch verdict {
@@ -118,7 +118,7 @@ private final class AskedService {
     /// So many comparisons, each for another device. They are under way or wait until the gate is opened.
     private func compare(
         _ count: Int
-    ) async throws -> [Task<DataSetService.Verdict, Never>] {
+    ) async throws -> [Task<DataSetService.Response, Never>] {
         var comparisons: [(user: String, request: AdmittedRequest)] = []
         for number in 0..<count {
             let user = "user \(number % 3)"
@@ -131,7 +131,7 @@ private final class AskedService {
             request.check = CheckRequest(revision: 0, types: [])
             comparisons.append((user, try admitted(request, by: user)))
         }
-        var tasks: [Task<DataSetService.Verdict, Never>] = []
+        var tasks: [Task<DataSetService.Response, Never>] = []
         for (user, comparison) in comparisons {
             tasks.append(
                 Task { [service] in await service.answer(comparison, AnswerClaim(of: user)) })

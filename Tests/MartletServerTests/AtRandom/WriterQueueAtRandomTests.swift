@@ -44,13 +44,13 @@ private final class CrowdedQueue {
         others = chance.roll(1...4)
         var limits = Queue.Limits()
         limits.batchSets = chance.roll(1...8)
-        (limits.parkedRequestsOfParty, limits.waitingRequestsOfParty) = (
+        (limits.deferredRequestsOfParty, limits.waitingRequestsOfParty) = (
             chance.roll(1...5), chance.roll(2...8)
         )
         limits.waitingSetsOfParty = limits.waitingRequestsOfParty * Self.mostSets
         // Everybody's share fits, so that nobody needs to be refused for what others do.
         let parties = others + 1
-        limits.parkedRequests = parties * limits.parkedRequestsOfParty
+        limits.deferredRequests = parties * limits.deferredRequestsOfParty
         limits.waitingRequests = parties * limits.waitingRequestsOfParty
         limits.waitingSets = parties * (limits.waitingSetsOfParty + Self.mostSets)
         limits.dependencyWait = .seconds(3_600)
@@ -88,7 +88,7 @@ private final class CrowdedQueue {
         let begin = written.count
         // All of them may wait for the writer at a time.
         let pairs = chance.roll(
-            0...min(limits.parkedRequestsOfParty, limits.waitingRequestsOfParty / 2))
+            0...min(limits.deferredRequestsOfParty, limits.waitingRequestsOfParty / 2))
         var late: [(late: String, early: QueuedItem)] = []
         for _ in 0..<pairs {
             let early = item("honest")

@@ -130,7 +130,7 @@ struct Spell {
         case 1: .refused
         case 2:
             .answered(
-                .foreign(
+                .unrecognized(
                     status: random.pick([
                         200, 302, 400, 401, 403, 404, 405, 406, 409, 429, 501, 502, 503,
                     ])), retryAfter: random.pick([nil, 0, 3_600, 86_400]))

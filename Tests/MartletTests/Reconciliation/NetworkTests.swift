@@ -47,7 +47,7 @@ struct NetworkTests {
         // The stream does not stop it either.
         let ended = world.handle(
             .streamEnded(
-                stream, status: status, message: "", problem: .foreign(status: status),
+                stream, status: status, message: "", problem: .unrecognized(status: status),
                 retryAfter: nil))
         #expect(ended.error == nil)
         #expect(ended.streamTimer != nil)

@@ -109,7 +109,7 @@ struct StreamEndTests {
         arguments: [403, 409])
     func forbidden(status: Int) throws {
         for problem in [
-            Problem.foreign(status: status),
+            Problem.unrecognized(status: status),
             Problem(status: status, kind: "clientBound", detail: "another's"),
         ] {
             let world = NodeFixture(try .withTeams())

@@ -1,20 +1,20 @@
-public import MartletModel
-public import MartletProtocol
+package import MartletModel
+package import MartletProtocol
 
 extension ChangeSet {
     /// What became of a set that was sent: a revision, or a reason.
-    public var fate: String { revision.map { "accepted \($0)" } ?? reason?.rawValue ?? "none" }
+    package var fate: String { revision.map { "accepted \($0)" } ?? reason?.rawValue ?? "none" }
 
     /// The truth beside a refusal or the content of an entry, as text.
-    public var content: String { types.map(\.content).joined(separator: "; ") }
+    package var content: String { types.map(\.content).joined(separator: "; ") }
 
     /// The changes of one type.
-    public subscript(type: String) -> TypeChanges? { types.first { $0.name == type } }
+    package subscript(type: String) -> TypeChanges? { types.first { $0.name == type } }
 }
 
 extension TypeChanges {
     /// The changes as text: the type, the records by operation, and what each of them got.
-    public var content: String {
+    package var content: String {
         let records = entries.map { entry in
             let values = zip(entry.attributes.names, entry.attributes.values)
                 .map { "\($0)=\($1.short)" }
@@ -30,7 +30,7 @@ extension TypeChanges {
 
 extension Value {
     /// As a person would write it.
-    public var short: String {
+    package var short: String {
         switch self {
         case .null: "null"
         case .boolean(let flag): "\(flag)"

@@ -1,9 +1,9 @@
-public import MartletModel
-public import MartletProtocol
-public import MartletServerCore
+package import MartletModel
+package import MartletProtocol
+package import MartletServerCore
 
 /// A data set that a test drives with JSON, as devices do.
-public protocol JSONServer: AnyObject {
+package protocol JSONServer: AnyObject {
     var node: DataSetNode { get }
     /// Has a batch of requests decided on, and returns one result for each.
     func process(
@@ -14,17 +14,17 @@ public protocol JSONServer: AnyObject {
 }
 
 /// The server's answer is not one that the test can go on with.
-public struct UnexpectedAnswer: Error {
-    public init() {}
+package struct UnexpectedAnswer: Error {
+    package init() {}
 }
 
 extension Principal {
     /// The person in tests that need no second one.
-    public static let ada = Principal(name: "tablet", user: "ada")
+    package static let ada = Principal(name: "tablet", user: "ada")
 }
 
 extension JSONServer {
-    public func admitted(
+    package func admitted(
         _ json: String, as principal: Principal = .ada, gzip: Bool = false
     ) throws -> AdmittedRequest {
         let bytes = Array(json.utf8)
@@ -33,23 +33,23 @@ extension JSONServer {
             acceptsGzip: gzip)
     }
 
-    public func raw(
+    package func raw(
         _ json: String, as principal: Principal = .ada, gzip: Bool = false
     ) throws -> PreparedAnswer {
         try process([json], as: principal, gzip: gzip)[0].get()
     }
 
     /// Returns the answer as the text that went out.
-    public func text(_ json: String, as principal: Principal = .ada) throws -> String {
+    package func text(_ json: String, as principal: Principal = .ada) throws -> String {
         String(decoding: try raw(json, as: principal).body, as: UTF8.self)
     }
 
-    public func answer(_ json: String, as principal: Principal = .ada) throws -> SyncAnswer {
+    package func answer(_ json: String, as principal: Principal = .ada) throws -> SyncAnswer {
         try SyncCoder.decodeAnswer(raw(json, as: principal).body)
     }
 
     /// Returns the problem with which a request is refused; nil if it is answered.
-    public func problem(_ json: String, as principal: Principal = .ada) throws -> Problem? {
+    package func problem(_ json: String, as principal: Principal = .ada) throws -> Problem? {
         guard case .failure(let problem) = try process([json], as: principal, gzip: false)[0]
         else { return nil }
         return problem
@@ -58,7 +58,7 @@ extension JSONServer {
     /// Sends one change set of a device that is up to date, and returns the last set of the answer,
     /// which says what became of it.
     @discardableResult
-    public func send(
+    package func send(
         _ set: String, from client: String = "d1", at revision: Revision? = nil,
         as principal: Principal = .ada
     ) throws -> ChangeSet {
@@ -69,7 +69,7 @@ extension JSONServer {
 
     /// Sends one change set that was built in code.
     @discardableResult
-    public func send(
+    package func send(
         _ set: SetText, from client: String = "d1", at revision: Revision? = nil,
         as principal: Principal = .ada
     ) throws -> ChangeSet {
@@ -77,7 +77,7 @@ extension JSONServer {
     }
 
     /// Sends several sets in one request.
-    public func exchange(
+    package func exchange(
         _ sets: [SetText], from client: String = "d1", at revision: Revision? = nil,
         as principal: Principal = .ada
     ) throws -> SyncAnswer {
@@ -87,7 +87,7 @@ extension JSONServer {
 
     /// Has a device say up to which of its sets it has the answers. It does so together with a set
     /// that is refused.
-    public func acknowledge(_ sequence: Int, _ client: String, type: String = "teams") throws {
+    package func acknowledge(_ sequence: Int, _ client: String, type: String = "teams") throws {
         let set = SetText("ack-\(client)-\(sequence)", sequence: 9_000 + sequence)
             .update(type, "99999", #""revision":1,"name":"Z""#)
         let answer = try answer(
@@ -107,7 +107,7 @@ extension JSONServer {
 
 extension JSONServer {
     /// Returns all that the server has of the data set, as text; see `ServerText`.
-    public func text() throws -> String {
+    package func text() throws -> String {
         try ServerText(node.schema, query: rows).text()
     }
 }

@@ -1,8 +1,8 @@
 /// Batches of requests from a seed: a few devices that make, change and delete a few records, each
 /// other's too, send sets twice, wait for others, and use numbers and identifiers again.
-public struct RandomSets {
+package struct RandomSets {
     /// The types they are of.
-    public static let schema = """
+    package static let schema = """
         CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT UNIQUE);
         CREATE TABLE players (
             id INTEGER PRIMARY KEY, name TEXT,
@@ -18,7 +18,7 @@ public struct RandomSets {
     /// The number of the next set.
     private var next = 0
 
-    public init(seed: UInt64) {
+    package init(seed: UInt64) {
         state = seed &* 7_919 &+ 1
     }
 
@@ -35,7 +35,7 @@ public struct RandomSets {
     /// - Parameters:
     ///   - head: The newest revision.
     ///   - revisions: Those of the records that there are, by “teams 1”.
-    public mutating func requests(at head: Int64, revisions: [String: Int64]) -> [String] {
+    package mutating func requests(at head: Int64, revisions: [String: Int64]) -> [String] {
         var texts: [String] = []
         for _ in 0..<(2 + below(5)) {
             var sets: [String] = []
@@ -89,7 +89,7 @@ public struct RandomSets {
     }
 
     /// Returns the revisions of the server's records, by “teams 1”.
-    public static func revisions(on server: some JSONServer) throws -> [String: Int64] {
+    package static func revisions(on server: some JSONServer) throws -> [String: Int64] {
         let lines = try server.rows("SELECT type, id, revision FROM martlet_records")
         var revisions: [String: Int64] = [:]
         for line in lines.split(separator: "\n") {

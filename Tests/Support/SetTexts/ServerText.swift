@@ -1,4 +1,4 @@
-public import MartletModel
+package import MartletModel
 internal import MartletProtocol
 
 /// All that a server has of a data set, as text, one fact on a line: the rows of its tables with their
@@ -6,18 +6,18 @@ internal import MartletProtocol
 /// Equal data sets have equal texts, on any storage. Times and hashes are left out.
 ///
 /// An attribute that a row lacks is null. Only this type reads Martlet's own tables for tests.
-public struct ServerText {
+package struct ServerText {
     let schema: Schema
     /// Runs a query: rows as lines, columns parted by bars, nulls as dashes.
     let query: (String) throws -> String
 
-    public init(_ schema: Schema, query: @escaping (String) throws -> String) {
+    package init(_ schema: Schema, query: @escaping (String) throws -> String) {
         self.schema = schema
         self.query = query
     }
 
     /// - Throws: What the query throws.
-    public func text() throws -> String {
+    package func text() throws -> String {
         let devices = try names("SELECT number, client_id FROM martlet_devices")
             .merging(["0": "nobody"]) { $1 }
         let types = try names("SELECT number, name FROM martlet_types")

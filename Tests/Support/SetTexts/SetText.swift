@@ -1,5 +1,5 @@
 /// The JSON of a change set, for tests.
-public struct SetText: CustomStringConvertible, Sendable {
+package struct SetText: CustomStringConvertible, Sendable {
     private var head: [String] = []
     private var order: [String] = []
     private var create: [String: [String]] = [:]
@@ -8,8 +8,9 @@ public struct SetText: CustomStringConvertible, Sendable {
     private var attributes: [String: [String]] = [:]
 
     /// - Parameter id: The set's identifier; its sequence too where it is a number after a letter.
-    public init(_ id: String? = nil, sequence: Int? = nil, seen: Int64? = nil, after: String? = nil)
-    {
+    package init(
+        _ id: String? = nil, sequence: Int? = nil, seen: Int64? = nil, after: String? = nil
+    ) {
         if let id { head.append("\"identifier\":\"\(id)\"") }
         if let sequence { head.append("\"sequence\":\(sequence)") }
         if let seen { head.append("\"seen\":\(seen)") }
@@ -27,7 +28,7 @@ public struct SetText: CustomStringConvertible, Sendable {
 
     /// Lists a record as made.
     /// - Parameter json: Members of its attributes.
-    public func create(_ type: String, _ id: String, _ json: String = "") -> SetText {
+    package func create(_ type: String, _ id: String, _ json: String = "") -> SetText {
         var set = self
         set.add(type, id, json)
         set.create[type, default: []].append(quoted(id))
@@ -36,7 +37,7 @@ public struct SetText: CustomStringConvertible, Sendable {
 
     /// Lists a record as changed.
     /// - Parameter json: Members of its attributes.
-    public func update(_ type: String, _ id: String, _ json: String) -> SetText {
+    package func update(_ type: String, _ id: String, _ json: String) -> SetText {
         var set = self
         set.add(type, id, json)
         set.update[type, default: []].append(quoted(id))
@@ -45,14 +46,14 @@ public struct SetText: CustomStringConvertible, Sendable {
 
     /// Lists a record as removed.
     /// - Parameter json: Members of its attributes.
-    public func delete(_ type: String, _ id: String, _ json: String? = nil) -> SetText {
+    package func delete(_ type: String, _ id: String, _ json: String? = nil) -> SetText {
         var set = self
         set.add(type, id, json)
         set.delete[type, default: []].append(quoted(id))
         return set
     }
 
-    public var description: String {
+    package var description: String {
         var members = head
         members.append("\"types\":[\(order.map { "\"\($0)\"" }.joined(separator: ","))]")
         for type in order {

@@ -11,13 +11,13 @@ import SystemKit
 /// Its calls block, so they run on a queue of their own: the cooperative pool belongs to the
 /// handlers under test. No test waits for it for ever: it hears nothing more once the server has
 /// been silent for four minutes, or it is ten minutes old, which matters only where a test fails.
-public final class RawClient: Sendable {
+package final class RawClient: Sendable {
     private let socket: Int32
     private let end = ContinuousClock.now + .seconds(600)
     private let queue = CallQueue(label: "raw client")
 
     /// Connects to a server on this machine.
-    public init(port: Int) {
+    package init(port: Int) {
         #if canImport(Glibc)
             socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         #else
@@ -46,14 +46,14 @@ public final class RawClient: Sendable {
     }
 
     /// Sends a text.
-    public func send(_ text: String) async {
+    package func send(_ text: String) async {
         await send([UInt8](text.utf8))
     }
 
     /// Sends what the other end takes; a closed connection is no fault of the client's.
     /// - Returns: Whether it took all.
     @discardableResult
-    public func send(_ bytes: [UInt8]) async -> Bool {
+    package func send(_ bytes: [UInt8]) async -> Bool {
         await run { socket in
             var start = 0
             while start < bytes.count {
@@ -68,12 +68,12 @@ public final class RawClient: Sendable {
     }
 
     /// Everything up to the end of the stream, or a reset.
-    public func readAll() async -> String {
+    package func readAll() async -> String {
         String(decoding: await readBytes(), as: UTF8.self)
     }
 
     /// Everything up to the end of the stream, or a reset.
-    public func readBytes() async -> [UInt8] {
+    package func readBytes() async -> [UInt8] {
         await run { socket in
             var all: [UInt8] = []
             while let part = self.part(socket) { all += part }
@@ -82,7 +82,7 @@ public final class RawClient: Sendable {
     }
 
     /// Bytes until `text` has been seen `count` times, or the end of the stream.
-    public func read(until text: String, count: Int = 1) async -> String {
+    package func read(until text: String, count: Int = 1) async -> String {
         await run { socket in
             var bytes: [UInt8] = []
             var all = ""
@@ -95,7 +95,7 @@ public final class RawClient: Sendable {
     }
 
     /// Bytes until there are at least so many, or the end of the stream.
-    public func read(atLeast count: Int) async -> [UInt8] {
+    package func read(atLeast count: Int) async -> [UInt8] {
         await run { socket in
             var all: [UInt8] = []
             while all.count < count, let part = self.part(socket) { all += part }
@@ -104,7 +104,7 @@ public final class RawClient: Sendable {
     }
 
     /// Cuts the connection off.
-    public func abort() async {
+    package func abort() async {
         await run { socket in
             _ = shutdown(socket, Int32(SHUT_RDWR))
         }
@@ -130,7 +130,7 @@ private func receive(_ socket: Int32, _ buffer: UnsafeMutableRawPointer, _ count
 
 extension String {
     /// How often `text` occurs, byte for byte: to Swift CR LF is one character, not LF.
-    public func occurrences(_ text: String) -> Int {
+    package func occurrences(_ text: String) -> Int {
         let all = [UInt8](utf8)
         let part = [UInt8](text.utf8)
         guard all.count >= part.count else { return 0 }
@@ -140,7 +140,7 @@ extension String {
     }
 
     /// The parts between line feeds.
-    public var lines: [String] {
+    package var lines: [String] {
         utf8.split(separator: UInt8(ascii: "\n")).map { String(decoding: $0, as: UTF8.self) }
     }
 }

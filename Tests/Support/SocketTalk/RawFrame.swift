@@ -1,16 +1,16 @@
 /// A frame made byte by byte, so that it can be as wrong as a test likes (RFC 6455 §5.2).
-public struct RawFrame: Sendable {
-    public var isFinal: Bool
+package struct RawFrame: Sendable {
+    package var isFinal: Bool
     /// The three reserved bits, 0...7.
-    public var reserved: UInt8
-    public var opcode: UInt8
-    public var payload: [UInt8]
+    package var reserved: UInt8
+    package var opcode: UInt8
+    package var payload: [UInt8]
     /// Nil leaves the frame unmasked.
-    public var mask: [UInt8]?
+    package var mask: [UInt8]?
     /// The length the head claims, where it is not the payload's.
-    public var claimed: UInt64?
+    package var claimed: UInt64?
 
-    public init(
+    package init(
         isFinal: Bool = true, reserved: UInt8 = 0, opcode: UInt8, payload: [UInt8] = [],
         mask: [UInt8]? = [0x12, 0x34, 0x56, 0x78], claimed: UInt64? = nil
     ) {
@@ -22,24 +22,24 @@ public struct RawFrame: Sendable {
         self.claimed = claimed
     }
 
-    public static func text(_ text: String, isFinal: Bool = true) -> RawFrame {
+    package static func text(_ text: String, isFinal: Bool = true) -> RawFrame {
         RawFrame(isFinal: isFinal, opcode: 1, payload: Array(text.utf8))
     }
 
-    public static func rest(_ text: String, isFinal: Bool = true) -> RawFrame {
+    package static func rest(_ text: String, isFinal: Bool = true) -> RawFrame {
         RawFrame(isFinal: isFinal, opcode: 0, payload: Array(text.utf8))
     }
 
-    public static func ping(_ payload: String = "") -> RawFrame {
+    package static func ping(_ payload: String = "") -> RawFrame {
         RawFrame(opcode: 9, payload: Array(payload.utf8))
     }
 
-    public static func close(_ code: UInt16?, _ reason: String = "") -> RawFrame {
+    package static func close(_ code: UInt16?, _ reason: String = "") -> RawFrame {
         let head = code.map { [UInt8($0 >> 8), UInt8($0 & 255)] } ?? []
         return RawFrame(opcode: 8, payload: head + Array(reason.utf8))
     }
 
-    public var bytes: [UInt8] {
+    package var bytes: [UInt8] {
         let length = claimed ?? UInt64(payload.count)
         let flag: UInt8 = mask == nil ? 0 : 0x80
         var bytes = [(isFinal ? 0x80 : 0) | reserved << 4 | opcode]

@@ -10,14 +10,14 @@ import SystemKit
 
 /// A TCP server on this machine that answers each connection with exactly the bytes that a test
 /// gives.
-public final class RawServer: Sendable {
-    public let port: Int
+package final class RawServer: Sendable {
+    package let port: Int
     private let socket: Int32
     private let queue = CallQueue(label: "raw server", attributes: .concurrent)
 
     /// - Parameter serve: Called for each connection, on a thread that it may block. The connection
     ///   ends in good order when it returns.
-    public init(_ serve: @escaping @Sendable (RawConnection) -> Void) {
+    package init(_ serve: @escaping @Sendable (RawConnection) -> Void) {
         signal(SIGPIPE, SIG_IGN)
         #if canImport(Glibc)
             let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
@@ -51,14 +51,14 @@ public final class RawServer: Sendable {
     }
 
     /// Stops listening.
-    public func stop() {
+    package func stop() {
         _ = shutdown(socket, Int32(SHUT_RDWR))
         close(socket)
     }
 }
 
 /// The server's side of a connection, or one that was made to a server. Its calls block.
-public struct RawConnection: Hashable, Sendable {
+package struct RawConnection: Hashable, Sendable {
     let socket: Int32
 
     init(socket: Int32) {
@@ -67,7 +67,7 @@ public struct RawConnection: Hashable, Sendable {
 
     /// Connects to a server on this machine; nil if nobody listens. Whoever makes it closes it.
     /// - Parameter own: The address to come from, such as 127.0.0.2, on machines that have it.
-    public init?(to port: Int, from own: String? = nil) {
+    package init?(to port: Int, from own: String? = nil) {
         #if canImport(Glibc)
             socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         #else
@@ -97,19 +97,19 @@ public struct RawConnection: Hashable, Sendable {
     }
 
     /// Waits for the next bytes; none at the end of the connection.
-    public func receive() -> [UInt8] {
+    package func receive() -> [UInt8] {
         var buffer = [UInt8](repeating: 0, count: 65_536)
         let count = recv(socket, &buffer, buffer.count, 0)
         return count > 0 ? Array(buffer[..<count]) : []
     }
 
     /// Ends both directions, also for calls that wait.
-    public func end() {
+    package func end() {
         _ = shutdown(socket, Int32(SHUT_RDWR))
     }
 
     /// Frees a connection that was made by `init(to:)`.
-    public func close() {
+    package func close() {
         #if canImport(Glibc)
             _ = Glibc.close(socket)
         #else
@@ -119,7 +119,7 @@ public struct RawConnection: Hashable, Sendable {
 
     /// Reads a request with its body, if it names a length.
     /// - Returns: The whole request, or the bytes before the end of the connection.
-    public func request() -> String {
+    package func request() -> String {
         var all: [UInt8] = []
         var wanted = Int.max
         var buffer = [UInt8](repeating: 0, count: 65_536)
@@ -141,14 +141,14 @@ public struct RawConnection: Hashable, Sendable {
     }
 
     /// Sends a text.
-    public func send(_ text: String) {
+    package func send(_ text: String) {
         send([UInt8](text.utf8))
     }
 
     /// Sends bytes.
     /// - Returns: Whether the other end took them.
     @discardableResult
-    public func send(_ bytes: [UInt8]) -> Bool {
+    package func send(_ bytes: [UInt8]) -> Bool {
         var start = 0
         while start < bytes.count {
             let count = bytes[start...].withUnsafeBytes { write(socket, $0.baseAddress, $0.count) }
@@ -159,13 +159,13 @@ public struct RawConnection: Hashable, Sendable {
     }
 
     /// Waits until the other end has closed the connection or sent more.
-    public func wait() {
+    package func wait() {
         var byte: UInt8 = 0
         _ = recv(socket, &byte, 1, 0)
     }
 
     /// Ends the connection with a reset.
-    public func reset() {
+    package func reset() {
         var linger = linger(l_onoff: 1, l_linger: 0)
         setsockopt(
             socket, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout.size(ofValue: linger)))

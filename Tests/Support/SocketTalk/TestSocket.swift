@@ -1,8 +1,8 @@
-public import WebSocketKit
+package import WebSocketKit
 
 /// A WebSocket client over any transport: it shakes hands, keeps the frames apart, and can send
 /// whatever bytes a test likes.
-public actor TestSocket {
+package actor TestSocket {
     private let session = WebSocketSession(
         role: .client(mask: { [9, 8, 7, 6] }), maxMessageByteCount: 64 << 20)
     private let write: @Sendable ([UInt8]) async -> Void
@@ -10,13 +10,13 @@ public actor TestSocket {
     private var events: [WebSocketSession.Event] = []
 
     /// The key the client sends, and what the server must make of it (RFC 6455 §1.3).
-    public static let key = "dGhlIHNhbXBsZSBub25jZQ=="
-    public static let accept = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
+    package static let key = "dGhlIHNhbXBsZSBub25jZQ=="
+    package static let accept = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
 
     /// - Parameters:
     ///   - write: Sends bytes.
     ///   - read: Waits for some bytes; none at the end of the stream.
-    public init(
+    package init(
         write: @escaping @Sendable ([UInt8]) async -> Void,
         read: @escaping @Sendable () async -> [UInt8]
     ) {
@@ -25,13 +25,13 @@ public actor TestSocket {
     }
 
     /// One over a connection of its own.
-    public init(_ client: RawClient) {
+    package init(_ client: RawClient) {
         self.init(
             write: { await client.send($0) }, read: { await client.read(atLeast: 1) })
     }
 
     /// A request to upgrade, with header lines of the caller's choice.
-    public static func request(_ target: String, _ headers: [String] = []) -> String {
+    package static func request(_ target: String, _ headers: [String] = []) -> String {
         """
         GET \(target) HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n\
         Connection: keep-alive, Upgrade\r\nSec-WebSocket-Version: 13\r\n\
@@ -41,7 +41,7 @@ public actor TestSocket {
 
     /// Asks for an upgrade.
     /// - Returns: The head of the answer, or what came of it.
-    public func open(_ target: String, _ headers: [String] = []) async -> String {
+    package func open(_ target: String, _ headers: [String] = []) async -> String {
         await write(Array(Self.request(target, headers).utf8))
         var head: [UInt8] = []
         while true {
@@ -61,24 +61,24 @@ public actor TestSocket {
     }
 
     /// Sends bytes as they are.
-    public func send(_ bytes: [UInt8]) async {
+    package func send(_ bytes: [UInt8]) async {
         await write(bytes)
     }
 
     /// Sends a text message.
-    public func say(_ text: String) async {
+    package func say(_ text: String) async {
         session.send(text: Array(text.utf8))
         await write(session.takeOutput())
     }
 
     /// Says goodbye.
-    public func close(_ code: WebSocketCode) async {
+    package func close(_ code: WebSocketCode) async {
         session.close(code, "")
         await write(session.takeOutput())
     }
 
     /// What the server says next; pings are answered. Nil at the end of the stream.
-    public func next() async -> WebSocketSession.Event? {
+    package func next() async -> WebSocketSession.Event? {
         while events.isEmpty {
             let part = await read()
             guard !part.isEmpty else { return nil }
@@ -90,7 +90,7 @@ public actor TestSocket {
     }
 
     /// The next message's text; nil where something else came.
-    public func text() async -> String? {
+    package func text() async -> String? {
         while let event = await next() {
             switch event {
             case .text(let text): return String(decoding: text, as: UTF8.self)
@@ -102,7 +102,7 @@ public actor TestSocket {
     }
 
     /// The code the server closes with, whatever comes before it; nil where it names none.
-    public func closeCode() async -> WebSocketCode? {
+    package func closeCode() async -> WebSocketCode? {
         while let event = await next() {
             if case .close(let code, _) = event { return code }
         }
@@ -110,7 +110,7 @@ public actor TestSocket {
     }
 
     /// Whether the server has closed the connection, whatever comes before that.
-    public func isEnded() async -> Bool {
+    package func isEnded() async -> Bool {
         while await next() != nil {}
         return true
     }

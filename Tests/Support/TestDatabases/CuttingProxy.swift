@@ -8,17 +8,17 @@ internal import Synchronization
 #endif
 
 /// Stands between clients and a server on the loopback interface, keeps what passes, and cuts.
-public final class CuttingProxy: Sendable {
+package final class CuttingProxy: Sendable {
     /// When a connection ends, and how. It counts for connections made from then on.
-    public struct Plan: Sendable {
+    package struct Plan: Sendable {
         /// Bytes that pass to the server; what comes behind them does not.
-        public var fromClient: Int
+        package var fromClient: Int
         /// Bytes that pass to the client.
-        public var fromServer: Int
+        package var fromServer: Int
         /// Whether both sides are left connected, and hear nothing any more.
-        public var isSilent: Bool
+        package var isSilent: Bool
 
-        public init(fromClient: Int = .max, fromServer: Int = .max, isSilent: Bool = false) {
+        package init(fromClient: Int = .max, fromServer: Int = .max, isSilent: Bool = false) {
             self.fromClient = fromClient
             self.fromServer = fromServer
             self.isSilent = isSilent
@@ -33,13 +33,13 @@ public final class CuttingProxy: Sendable {
         var isClosed = false
     }
 
-    public let port: Int
+    package let port: Int
     private let target: Int
     private let listener: Int32
     private let state: Mutex<State>
 
     /// - Parameter target: The server's port.
-    public init(to target: Int, _ plan: Plan = Plan()) throws {
+    package init(to target: Int, _ plan: Plan = Plan()) throws {
         signal(SIGPIPE, SIG_IGN)
         self.target = target
         state = Mutex(State(plan: plan))
@@ -59,18 +59,18 @@ public final class CuttingProxy: Sendable {
     }
 
     /// Sets what happens to connections from now on, and forgets what passed.
-    public func plan(_ plan: Plan) {
+    package func plan(_ plan: Plan) {
         state.withLock { $0 = State(plan: plan) }
     }
 
     /// All that clients sent since the last plan, cut or not.
-    public var fromClient: [UInt8] { state.withLock { $0.fromClient } }
+    package var fromClient: [UInt8] { state.withLock { $0.fromClient } }
 
     /// All that the server sent.
-    public var fromServer: [UInt8] { state.withLock { $0.fromServer } }
+    package var fromServer: [UInt8] { state.withLock { $0.fromServer } }
 
     /// Connections made since the last plan.
-    public var connections: Int { state.withLock { $0.connections } }
+    package var connections: Int { state.withLock { $0.connections } }
 
     private func serve(_ client: Int32) {
         let plan = state.withLock { state in

@@ -3,14 +3,14 @@ internal import Synchronization
 
 /// Real servers for tests, started by `scripts/databases`; gone when this is released, or with the
 /// process.
-public final class DatabaseServers: Sendable {
+package final class DatabaseServers: Sendable {
     /// What the script refused or could not do.
-    public struct Failure: Error, CustomStringConvertible {
-        public let description: String
+    package struct Failure: Error, CustomStringConvertible {
+        package let description: String
     }
 
     /// One that all tests of the process share: they leave it running and as it was.
-    public static func shared() async throws -> DatabaseServers {
+    package static func shared() async throws -> DatabaseServers {
         try await sharing.value
     }
 
@@ -19,7 +19,7 @@ public final class DatabaseServers: Sendable {
 
     /// A PostgreSQL whose write-ahead log can be read, for all tests of the process that do. The making
     /// of a slot waits for all transactions of a server.
-    public static func logical() async throws -> DatabaseServers {
+    package static func logical() async throws -> DatabaseServers {
         try await sharingLogical.value
     }
 
@@ -40,14 +40,14 @@ public final class DatabaseServers: Sendable {
     private let process: Mutex<Process>
     private let answers: LineReader
 
-    public var postgresURL: String { said["POSTGRES_URL"] ?? "" }
+    package var postgresURL: String { said["POSTGRES_URL"] ?? "" }
     /// A file with the certificate PostgreSQL shows.
-    public var certificate: String { said["POSTGRES_CERTIFICATE"] ?? "" }
+    package var certificate: String { said["POSTGRES_CERTIFICATE"] ?? "" }
     /// The address of the standby, if `--standby` was given.
-    public var standbyURL: String { said["STANDBY_URL"] ?? "" }
-    public var redisURL: String { said["REDIS_URL"] ?? "" }
-    public var postgresPort: Int { Self.port(postgresURL) }
-    public var redisPort: Int { Self.port(redisURL) }
+    package var standbyURL: String { said["STANDBY_URL"] ?? "" }
+    package var redisURL: String { said["REDIS_URL"] ?? "" }
+    package var postgresPort: Int { Self.port(postgresURL) }
+    package var redisPort: Int { Self.port(redisURL) }
 
     private init(
         said: [String: String], input: FileHandle, process: Process, answers: LineReader
@@ -65,7 +65,7 @@ public final class DatabaseServers: Sendable {
 
     /// Starts servers of the caller's own.
     /// - Parameter options: Of the script, such as `--postgres`.
-    public static func start(_ options: [String] = []) async throws -> DatabaseServers {
+    package static func start(_ options: [String] = []) async throws -> DatabaseServers {
         let process = Process()
         let input = Pipe()
         let output = Pipe()
@@ -91,7 +91,7 @@ public final class DatabaseServers: Sendable {
     }
 
     /// Has the script do something, such as `postgres stop immediate`, and waits until it has.
-    public func order(_ line: String) async throws {
+    package func order(_ line: String) async throws {
         try input.write(contentsOf: Data((line + "\n").utf8))
         let answer = await answers.next() ?? "no answer"
         guard answer == "ok" else { throw Failure(description: "“\(line)”: \(answer)") }

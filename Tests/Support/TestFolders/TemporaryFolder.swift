@@ -1,12 +1,12 @@
-public import Foundation
+package import Foundation
 
 /// An empty folder of a test's own, which only the current user may read. It is removed together with the
 /// last reference to it.
-public final class TemporaryFolder: Sendable {
-    public let url: URL
-    public var path: String { url.path }
+package final class TemporaryFolder: Sendable {
+    package let url: URL
+    package var path: String { url.path }
 
-    public init() throws {
+    package init() throws {
         url = FileManager.default.temporaryDirectory
             .appendingPathComponent("martlet-\(UUID().uuidString)")
         try FileManager.default.createDirectory(
@@ -18,7 +18,7 @@ public final class TemporaryFolder: Sendable {
     }
 
     /// Returns the names of everything in it, hidden files too.
-    public func listing() throws -> [String] {
+    package func listing() throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: path).sorted()
     }
 }

@@ -1,4 +1,4 @@
-public import Foundation
+package import Foundation
 internal import Synchronization
 
 #if canImport(Glibc)
@@ -8,16 +8,16 @@ internal import Synchronization
 #endif
 
 /// A program of this package, running; ended at the latest when this is released.
-public final class RunningProgram: Sendable {
+package final class RunningProgram: Sendable {
     /// The lines of its standard output; the stream ends when the program has.
-    public let lines: AsyncStream<String>
+    package let lines: AsyncStream<String>
     private let input = Pipe()
     // Foundation's Process may be used from any thread, one at a time.
     private let process: Mutex<Process>
     private let ended: AsyncStream<Int32>
 
     /// A program built beside the tests, or the one an environment variable names.
-    public static func path(_ name: String, override: String) -> URL {
+    package static func path(_ name: String, override: String) -> URL {
         if let given = ProcessInfo.processInfo.environment[override] {
             return URL(fileURLWithPath: given)
         }
@@ -28,7 +28,7 @@ public final class RunningProgram: Sendable {
     /// - Parameters:
     ///   - environment: Variables in addition to those of this process.
     ///   - log: Receives the program's standard error, after its present content.
-    public init(
+    package init(
         _ program: URL, _ arguments: [String], environment: [String: String] = [:], log: URL
     ) throws {
         let process = Process()
@@ -77,10 +77,10 @@ public final class RunningProgram: Sendable {
     }
 
     /// The process's identifier.
-    public var identifier: Int32 { process.withLock(\.processIdentifier) }
+    package var identifier: Int32 { process.withLock(\.processIdentifier) }
 
     /// SIGKILL: no handler runs, nothing is finished.
-    public func kill() {
+    package func kill() {
         process.withLock { process in
             guard process.isRunning else { return }
             #if canImport(Glibc)
@@ -92,18 +92,18 @@ public final class RunningProgram: Sendable {
     }
 
     /// SIGTERM: asks it to end in good order.
-    public func terminate() {
+    package func terminate() {
         process.withLock { if $0.isRunning { $0.terminate() } }
     }
 
     /// Ends its standard input.
-    public func closeInput() {
+    package func closeInput() {
         try? input.fileHandleForWriting.close()
     }
 
     /// Waits for its end.
     /// - Returns: The exit status, or the signal that ended it.
-    public func end() async -> Int32 {
+    package func end() async -> Int32 {
         for await status in ended { return status }
         return -1
     }

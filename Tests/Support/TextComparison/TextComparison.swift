@@ -1,9 +1,9 @@
 internal import MartletTesting
-public import Testing
+package import Testing
 
 /// Expects that a text is the one that stands in the test. If it is not, one issue shows the lines that
 /// are missing, marked “-”, and those that are there in their place, marked “+”.
-public func expectText(
+package func expectText(
     _ text: String, _ expected: String, sourceLocation: SourceLocation = #_sourceLocation
 ) {
     guard text != expected else { return }

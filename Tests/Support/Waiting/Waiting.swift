@@ -1,12 +1,12 @@
 /// What a test waited for did not come about in time.
-public struct WaitedTooLong: Error, CustomStringConvertible {
+package struct WaitedTooLong: Error, CustomStringConvertible {
     /// What was waited for, and how long.
-    public let description: String
+    package let description: String
 }
 
 /// How long a test waits for what must come: long against any machine's pace, so that it matters
 /// only where the test fails.
-public let patience = Duration.seconds(120)
+package let patience = Duration.seconds(120)
 
 /// Waits until a condition holds, and lets others work between two looks at it.
 /// - Parameters:
@@ -14,7 +14,7 @@ public let patience = Duration.seconds(120)
 ///   - limit: How long at most.
 /// - Throws: `WaitedTooLong` when the time is over; `CancellationError` where the test is cancelled,
 ///   as it is at its time limit; what the condition throws.
-public nonisolated(nonsending) func waitUntil(
+package nonisolated(nonsending) func waitUntil(
     _ what: String, within limit: Duration = patience,
     _ condition: nonisolated(nonsending) () async throws -> Bool
 ) async throws {
@@ -26,7 +26,7 @@ public nonisolated(nonsending) func waitUntil(
 /// Whether a condition holds, now or within a time; it is looked at again and again, and others
 /// work in between.
 /// - Returns: False when the time is over, or the test was cancelled.
-public nonisolated(nonsending) func holds(
+package nonisolated(nonsending) func holds(
     within limit: Duration = patience,
     _ condition: nonisolated(nonsending) () async throws -> Bool
 ) async rethrows -> Bool {

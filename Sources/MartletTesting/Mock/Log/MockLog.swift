@@ -82,7 +82,7 @@ struct MockLog {
             if isOwn {
                 answer.changeSets.append(entry.set)
             } else if entry.revision > request.maxRevision, !request.wantsRows {
-                answer.changeSets.append(Self.foreign(entry.set))
+                answer.changeSets.append(Self.byAnother(entry.set))
             }
         }
         answer.changeSets += refused
@@ -108,7 +108,7 @@ struct MockLog {
         for entry in entries where entry.revision > since {
             let isOwn = client != nil && entry.author == client
             batch.deltas += deltas(
-                of: isOwn ? entry.set : Self.foreign(entry.set), revision: entry.revision)
+                of: isOwn ? entry.set : Self.byAnother(entry.set), revision: entry.revision)
         }
         return batch
     }
@@ -119,7 +119,7 @@ struct MockLog {
     }
 
     /// Returns the form of a set that all devices except its author get.
-    private static func foreign(_ set: ChangeSet) -> ChangeSet {
+    private static func byAnother(_ set: ChangeSet) -> ChangeSet {
         var set = set
         (set.identifier, set.sequence, set.conflict) = (nil, nil, nil)
         for type in set.types.indices {

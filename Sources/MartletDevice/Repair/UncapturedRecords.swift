@@ -6,7 +6,7 @@ internal import SQLiteRecords
 
 /// New records that were written here without being captured. They get temporary keys, together
 /// with everything that refers to them, and are queued ahead of the sets that need them.
-struct CapturedRecords {
+struct UncapturedRecords {
     let store: LocalStore
     /// The records under their present keys.
     private var keys: Set<RecordKey> = []
