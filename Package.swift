@@ -85,8 +85,8 @@ let tools: [Target] = [
         "MartletTransfer", "SystemKit", "CompressionKit", "MartletModel", "MartletProtocol",
         "SQLiteRecords", "MartletStore", "Martlet"),
     code(
-        "MartletDemo", "LineKit", "RandomKit", "SQLiteKit", "PostgresKit", "MartletModel",
-        "MartletProtocol",
+        "MartletDemo", "SystemKit", "LineKit", "RandomKit", "SQLiteKit", "PostgresKit",
+        "MartletModel", "MartletProtocol",
         "SQLiteRecords", "MartletStore", "MartletDevice", "Martlet", "MartletTransfer"),
     command(
         "MartletCommand", "SQLiteKit", "HTTPKit", "PostgresKit", "MartletModel", "MartletProtocol",
@@ -97,9 +97,9 @@ let tools: [Target] = [
 // Targets that tests share, and programs that tests run.
 let helpers: [Target] = [
     helper("Waiting"),
-    helper("TestDatabases"),
+    helper("TestDatabases", "SystemKit"),
     helper("TestFolders"),
-    helper("TestPrograms"),
+    helper("TestPrograms", "SystemKit"),
     helper("AllocationCounter"),
     helper("TextComparison", "MartletTesting"),
     helper("SetTexts", "MartletModel", "MartletProtocol", "MartletServerCore"),

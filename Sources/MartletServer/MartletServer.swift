@@ -47,7 +47,7 @@ public final class MartletServer: Sendable {
         }
         let options = try configuration.httpOptions()
         let origins = try OriginRule(configuration.allowedOrigins)
-        let ground = try await DataSources(configuration)
+        let sources = try await DataSources(configuration)
         let directory = configuration.dataDirectory
         let lock = try await Confined.making(label: "martlet.lock") {
             try TokenStore.makeDirectory(directory)
@@ -55,15 +55,15 @@ public final class MartletServer: Sendable {
         }
         let metrics = Metrics()
         let counters = CountersSource()
-        let dataSets = makeDirectory(ground, metrics, counters)
+        let dataSets = makeDirectory(sources, metrics, counters)
         do {
-            let tokens = try await makeTokens(ground)
+            let tokens = try await makeTokens(sources)
             let named = try await tokens.run { $0.dataSets }
-            let names = try ground.names(in: directory, ofTokens: named, log: configuration.log)
+            let names = try sources.names(in: directory, ofTokens: named, log: configuration.log)
             try await dataSets.begin(with: names)
-            ground.redis?.listen()
+            sources.redis?.listen()
             let http = makeHTTP(
-                options, tokens, dataSets, ground.redis, metrics, origins, counters)
+                options, tokens, dataSets, sources.redis, metrics, origins, counters)
             let certificate = options.tls.map {
                 CertificateWatch($0, log: configuration.log, now: configuration.now)
             }
@@ -71,7 +71,8 @@ public final class MartletServer: Sendable {
             certificate?.start(http, every: configuration.certificateEvery)
             running.withLock {
                 $0 = Running(
-                    lock: lock, tokens: tokens, dataSets: dataSets, redis: ground.redis, http: http,
+                    lock: lock, tokens: tokens, dataSets: dataSets, redis: sources.redis,
+                    http: http,
                     certificate: certificate)
             }
             if let fitting = await http.connectionsForWantOfFiles() {
@@ -87,10 +88,10 @@ public final class MartletServer: Sendable {
                 .info, "started",
                 [
                     ("port", .number(port)), ("dataSets", .number(names.count)),
-                ] + ground.schemaFields)
+                ] + sources.schemaFields)
             return port
         } catch {
-            ground.redis?.stop()
+            sources.redis?.stop()
             await dataSets.stop()
             await lock.end()
             throw error
@@ -152,7 +153,7 @@ public final class MartletServer: Sendable {
 
     // MARK: - Starting
 
-    private func makeTokens(_ ground: DataSources) async throws -> Confined<TokenAuthenticator> {
+    private func makeTokens(_ sources: DataSources) async throws -> Confined<TokenAuthenticator> {
         let configuration = configuration
         let isAmbiguous =
             configuration.signedTokens != nil
@@ -165,8 +166,8 @@ public final class MartletServer: Sendable {
             TokenAuthenticator(
                 index: try TokenIndex(
                     store: TokenStore(directory: configuration.dataDirectory),
-                    databases: ground.tokens, fixed: configuration.tokens,
-                    salts: ground.tokenSalts),
+                    databases: sources.tokens, fixed: configuration.tokens,
+                    salts: sources.tokenSalts),
                 signed: try configuration.signedTokens.map { settings throws(ServerFailure) in
                     try SignedTokens(settings, log: configuration.log)
                 }, now: configuration.now)
@@ -174,7 +175,7 @@ public final class MartletServer: Sendable {
     }
 
     private func makeDirectory(
-        _ ground: DataSources, _ metrics: Metrics, _ counters: CountersSource
+        _ sources: DataSources, _ metrics: Metrics, _ counters: CountersSource
     ) -> DataSetDirectory {
         let configuration = configuration
         // The queue ranks below the requests, and makes one snapshot at a time.
@@ -182,7 +183,7 @@ public final class MartletServer: Sendable {
         let telling = DataSetDirectory.Telling(
             metrics: metrics, log: configuration.log, later: configuration.later)
         var limits = DataSetDirectory.Limits()
-        if ground.isEmbedded {
+        if sources.isEmbedded {
             limits.areFiles = true
             limits.idle = configuration.closeAfter
             let shares = DescriptorShares(limit: DescriptorLimit.raised())
@@ -196,15 +197,15 @@ public final class MartletServer: Sendable {
         return DataSetDirectory(telling, limits: limits) { name, changed in
             try await DataSetService(
                 .init(
-                    backing: try ground.backing(of: name, configuration), rules: ground.rules,
+                    backing: try sources.backing(of: name, configuration), rules: sources.rules,
                     dependencyWaitSeconds: configuration.dependencyWaitSeconds,
                     keepRevisions: configuration.keepRevisions,
                     cacheBytes: configuration.cacheBytes, now: configuration.now,
                     snapshots: .init(
                         folder: "\(configuration.dataDirectory)/snapshots/\(name)",
-                        plan: ground.plan, every: configuration.snapshotEvery, queue: queue,
+                        plan: sources.plan, every: configuration.snapshotEvery, queue: queue,
                         later: configuration.later),
-                    pulse: pulse, redis: ground.redis),
+                    pulse: pulse, redis: sources.redis),
                 DataSetReports(
                     dataSet: name, metrics: metrics, serverLog: configuration.log,
                     changed: changed))

@@ -92,7 +92,7 @@ public final class WebSocketSession {
 
     /// Frees wslay's state if it is as good as new: between frames and messages, with nothing to
     /// send and no closing handshake.
-    private func rest() {
+    private func freeIfIdle() {
         guard let held, takenByteCount == framedByteCount, !isInMessage, !isBroken,
             wslay_event_get_close_sent(held) == 0, wslay_event_get_close_received(held) == 0,
             wslay_event_get_read_enabled(held) != 0, wslay_event_want_write(held) == 0
@@ -119,7 +119,7 @@ public final class WebSocketSession {
         input = bytes
         isStarved = false
         takenByteCount += UInt64(bytes.count)
-        defer { rest() }
+        defer { freeIfIdle() }
         // wslay buffers up to 4 KiB, and returns before it has used them up if a head is
         // incomplete. It has done all it can only when it asks for bytes and there are none.
         while !isStarved, !isBroken, wslay_event_get_read_enabled(context) != 0 {
@@ -222,7 +222,7 @@ public final class WebSocketSession {
         guard !isBroken, held.map({ wslay_event_get_close_sent($0) == 0 }) ?? true else {
             return false
         }
-        defer { rest() }
+        defer { freeIfIdle() }
         let code = bytes.withUnsafeBufferPointer { bytes in
             var message = wslay_event_msg(
                 opcode: UInt8(opcode.rawValue), msg: bytes.baseAddress, msg_length: bytes.count)

@@ -89,7 +89,7 @@ extension CommandDescription {
     private static func configuration(
         _ arguments: ParsedArguments
     ) throws -> ServerConfiguration {
-        var configuration = try ground(arguments)
+        var configuration = try storageConfiguration(arguments)
         configuration.port = try arguments.integer("port", in: 0...65_535, default: 8_080)
         configuration.host = arguments.value("host") ?? "127.0.0.1"
         configuration.tokens = try (arguments.values["token"] ?? []).map { try FixedToken($0) }
@@ -126,7 +126,9 @@ extension CommandDescription {
     }
 
     /// Returns the configuration for data sets in files or in databases.
-    private static func ground(_ arguments: ParsedArguments) throws -> ServerConfiguration {
+    private static func storageConfiguration(
+        _ arguments: ParsedArguments
+    ) throws -> ServerConfiguration {
         let environment = ProcessInfo.processInfo.environment
         let given = arguments.values["postgres"] ?? []
         let schema = arguments.value("schema")

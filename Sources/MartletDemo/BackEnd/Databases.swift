@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import SystemKit
 
 /// PostgreSQL and Redis, which a program starts for the demo. The program takes commands as lines,
 /// as `scripts/databases serve` does.
@@ -9,11 +10,11 @@ final class Databases: Sendable {
     private let input: FileHandle
     // Foundation's Process may be used from any thread, one at a time.
     private let process: Mutex<Process>
-    private let output: LineSource
+    private let output: AsyncStream<String>
 
     private init(
         postgresURL: String, redisURL: String, input: FileHandle, process: Process,
-        output: LineSource
+        output: AsyncStream<String>
     ) {
         self.postgresURL = postgresURL
         self.redisURL = redisURL
@@ -33,9 +34,9 @@ final class Databases: Sendable {
         process.standardInput = input
         process.standardOutput = output
         try process.run()
-        let lines = LineSource(output.fileHandleForReading)
+        let lines = output.fileHandleForReading.incomingLines()
         var said: [String: String] = [:]
-        while let line = await lines.next(), line != "ready" {
+        while let line = await lines.first(where: { _ in true }), line != "ready" {
             let words = line.split(separator: " ", maxSplits: 1).map(String.init)
             if words.count == 2 { said[words[0]] = words[1] }
         }
@@ -66,7 +67,7 @@ final class Databases: Sendable {
     /// Sends a command, such as `redis kill`, and waits until it is done.
     func order(_ line: String) async throws {
         try input.write(contentsOf: Data((line + "\n").utf8))
-        let answer = await output.next() ?? "gone"
+        let answer = await output.first(where: { _ in true }) ?? "gone"
         guard answer == "ok" else { throw DemoError("“\(line)” of the databases: \(answer)") }
     }
 
@@ -76,31 +77,5 @@ final class Databases: Sendable {
         for _ in 0..<300 where process.withLock({ $0.isRunning }) {
             try? await Task.sleep(for: .milliseconds(50))
         }
-    }
-}
-
-/// The lines of a pipe, in order, for one reader.
-private final class LineSource: Sendable {
-    private let lines: AsyncStream<String>
-
-    init(_ handle: FileHandle) {
-        let (lines, line) = AsyncStream<String>.makeStream()
-        self.lines = lines
-        Thread.detachNewThread {
-            var rest = Data()
-            while case let part = handle.availableData, !part.isEmpty {
-                rest += part
-                while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
-                    line.yield(String(decoding: rest[..<end], as: UTF8.self))
-                    rest = Data(rest[rest.index(after: end)...])
-                }
-            }
-            line.finish()
-        }
-    }
-
-    func next() async -> String? {
-        var iterator = lines.makeAsyncIterator()
-        return await iterator.next()
     }
 }

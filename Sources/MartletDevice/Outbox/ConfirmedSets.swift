@@ -207,7 +207,7 @@ struct ConfirmedSets {
 extension Outbox {
     /// Notes that a set's content may rest on all revisions that the device has now, if its `seen`
     /// is lower.
-    func noteGround(of sequence: Int64) throws {
+    func noteBasis(of sequence: Int64) throws {
         let note = try store.connection.statement(
             """
             INSERT OR REPLACE INTO martlet_ground(sequence, revision)
@@ -262,13 +262,13 @@ extension Outbox {
     static func isCommon(
         upTo common: Revision, in table: String = "martlet_outbox"
     ) -> String {
-        let ground = """
-            ifnull((SELECT revision FROM martlet_ground AS ground
-                WHERE ground.sequence = \(table).sequence), seen) <= \(common)
+        let basis = """
+            ifnull((SELECT revision FROM martlet_ground AS basis
+                WHERE basis.sequence = \(table).sequence), seen) <= \(common)
             """
-        guard table == "martlet_outbox" else { return "(\(ground))" }
+        guard table == "martlet_outbox" else { return "(\(basis))" }
         return """
-            (\(ground) AND (sent = 1 OR NOT EXISTS (
+            (\(basis) AND (sent = 1 OR NOT EXISTS (
                 SELECT 1 FROM martlet_changes AS made WHERE made.sequence = \(table).sequence
                     AND made.base_revision > \(common))))
             """

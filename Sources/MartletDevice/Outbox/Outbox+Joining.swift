@@ -39,7 +39,7 @@ extension Outbox {
             seen.bind(1, integer: later)
             seen.bind(2, integer: earlier)
             try seen.run()
-            try noteGround(of: earlier)
+            try noteBasis(of: earlier)
         }
         try remove(later)
         try clear(earlier)

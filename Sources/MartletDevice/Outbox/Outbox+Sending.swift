@@ -51,7 +51,7 @@ extension Outbox {
             update.bind(3, integer: sequence)
             try update.run()
             // Its bytes may contain ids that were assigned after the set was made.
-            try noteGround(of: sequence)
+            try noteBasis(of: sequence)
         }
         if !fresh.isEmpty { try noteLineage() }
         return pieces

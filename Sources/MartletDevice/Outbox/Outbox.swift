@@ -102,7 +102,7 @@ struct Outbox {
         row.bind(5, integer: Int64(records))
         row.bind(6, integer: Int64(bytes))
         try row.run()
-        if try seen < store.counter("revision") { try noteGround(of: sequence) }
+        if try seen < store.counter("revision") { try noteBasis(of: sequence) }
         try noteLineage()
     }
 

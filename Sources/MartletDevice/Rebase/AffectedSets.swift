@@ -19,7 +19,7 @@ struct AffectedSets {
     /// Returns the sequences of these sets; nil for all, if finding them is not cheap.
     func sequences() throws -> Set<Int64>? {
         guard try Withheld(store: store, now: 0).isEmpty else { return nil }
-        if let (rows, slice) = plan.ground.part { return try sequences(slice, of: rows) }
+        if let (rows, slice) = plan.sources.part { return try sequences(slice, of: rows) }
         if try !unapplied().isEmpty || comesWithoutTelling() { return nil }
         let deletes = "SELECT 1 FROM martlet_changes WHERE operation = 3 AND sequence NOT IN"
         let hasDeletes = try store.connection.integer("\(deletes) \(Self.decided) LIMIT 1") != nil

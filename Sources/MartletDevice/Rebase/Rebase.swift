@@ -82,35 +82,35 @@ struct Rebase {
 
     /// Applies a run of an answer's sets. The caller has opened the transaction, turned external
     /// writes into sets and turned capture off.
-    /// - Parameter ground: The data to put in place before them.
+    /// - Parameter sources: The data to put in place before them.
     /// - Throws: `StoreError` `.inconsistent` if a set cannot be applied to what is stored, naming
     ///   the record; `SQLiteError` if the file fails. The caller rolls back.
     mutating func apply(
         _ sets: ArraySlice<ChangeSet>, after current: Revision,
-        on ground: DataSources = DataSources()
+        on sources: DataSources = DataSources()
     ) throws {
         // Each is looked up, because the queue may have thousands, and an answer is applied in many
         // runs.
         var own: [String: QueuedSet] = [:]
-        for identifier in ground.identifiers + sets.compactMap(\.identifier) {
+        for identifier in sources.identifiers + sets.compactMap(\.identifier) {
             own[identifier] = try outbox.queued(identifier)
         }
-        var decided = Set(ground.identifiers.compactMap { own[$0]?.sequence })
+        var decided = Set(sources.identifiers.compactMap { own[$0]?.sequence })
         for set in sets where set.retryAfter == nil {
             if let own = set.identifier.flatMap({ own[$0] }) { decided.insert(own.sequence) }
         }
         try mark(decided, as: 1)
         let plan = Plan(
-            ground: ground, sets: sets, own: own, decided: decided, current: current,
+            sources: sources, sets: sets, own: own, decided: decided, current: current,
             hasWaiting: try outbox.hasQueued(where: Outbox.isWaiting))
         hasWaiting = try plan.hasWaiting || !withheld.isEmpty
         covered = current
         let fresh = self
         var effort = Effort(
-            moving: ground.isEmpty && plan.hasWaiting
+            moving: sources.isEmpty && plan.hasWaiting
                 ? try AffectedSets(store: store, plan: plan).sequences() : nil)
-        effort.isPart = ground.part != nil
-        effort.manner.isLenient = ground.isLenient
+        effort.isPart = sources.part != nil
+        effort.manner.isLenient = sources.isLenient
         try store.connection.run("SAVEPOINT martlet_rebase")
         while true {
             do {
@@ -182,7 +182,7 @@ struct Rebase {
 
     /// The sets of an answer, and their counterparts in the queue.
     struct Plan {
-        let ground: DataSources
+        let sources: DataSources
         let sets: ArraySlice<ChangeSet>
         /// The sets of the queue that the answer names, by their identifiers.
         let own: [String: QueuedSet]
@@ -192,13 +192,13 @@ struct Rebase {
         /// Whether any set of the queue waits for another answer.
         let hasWaiting: Bool
 
-        var hasDifference: Bool { ground.hasStaged || sets.contains(where: \.isDifference) }
+        var hasDifference: Bool { sources.hasStaged || sets.contains(where: \.isDifference) }
     }
 
     /// Applies the staged parts, then the answer's sets.
     private mutating func takeIn(_ plan: Plan) throws {
         let inbox = Inbox(store: store)
-        let parts = plan.ground.hasStaged ? try inbox.parts() : []
+        let parts = plan.sources.hasStaged ? try inbox.parts() : []
         let isDifference = parts.map(\.isDifference) + plan.sets.map(\.isDifference)
         func content(_ index: Int) throws -> ChangeSet {
             index < parts.count
@@ -271,7 +271,7 @@ struct Rebase {
         let waiting =
             plan.hasWaiting
             ? try outbox.queued(where: moving == nil ? Outbox.isWaiting : Outbox.isMoving) : []
-        if let manifest = plan.ground.manifest {
+        if let manifest = plan.sources.manifest {
             try SnapshotRows.makeRoom(in: store)
             isEmptied = true
             missing = MissingParts(manifest.parts, of: manifest)
@@ -279,7 +279,7 @@ struct Rebase {
             covered = manifest.revision
         } else {
             try undo(isWhole: moving == nil)
-            if let (rows, slice) = plan.ground.part {
+            if let (rows, slice) = plan.sources.part {
                 try add(slice, of: rows, isBesideOwn: moving != nil)
             }
         }

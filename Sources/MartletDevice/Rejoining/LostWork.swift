@@ -145,7 +145,7 @@ struct LostWork {
         row.bind(5, integer: set.records)
         row.bind(6, integer: set.bytes)
         try row.run()
-        try outbox.noteGround(of: set.sequence)
+        try outbox.noteBasis(of: set.sequence)
         for change in changes {
             try outbox.insertChange(change, sequence: set.sequence)
             try outbox.noteReferences(of: change, sequence: set.sequence)

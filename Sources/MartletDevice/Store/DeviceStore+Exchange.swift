@@ -82,18 +82,18 @@ extension DeviceStore {
     ) throws -> RebaseReport? {
         try inApplyingTransaction { () -> RebaseReport? in
             var standing = try standing
-            let ground = try ground(standing.staged)
+            let sources = try sources(standing.staged)
             guard try leaseOfOther(than: owner, now: now) == nil,
-                standing.fits(sets, answering: asked, isOnStaged: !ground.isEmpty)
+                standing.fits(sets, answering: asked, isOnStaged: !sources.isEmpty)
             else { return nil }
             let report =
                 if let common = asked.rejoining {
                     try rejoin(
-                        sets, upTo: common, from: standing, on: ground, reaching: reaching,
+                        sets, upTo: common, from: standing, on: sources, reaching: reaching,
                         lineage: lineage, dataSet: dataSet, now: now)
                 } else {
                     try reconcile(
-                        sets, from: &standing, on: ground, reaching: reaching, lineage: lineage,
+                        sets, from: &standing, on: sources, reaching: reaching, lineage: lineage,
                         dataSet: dataSet, now: now)
                 }
             if lineage != nil { try Outbox(store: applying).markLineage() }
@@ -107,7 +107,7 @@ extension DeviceStore {
     /// change of every source passes here.
     func reconcile(
         _ sets: ArraySlice<ChangeSet>, from standing: inout Standing,
-        on ground: Rebase.DataSources, reaching: Revision, lineage: String? = nil,
+        on sources: Rebase.DataSources, reaching: Revision, lineage: String? = nil,
         dataSet: String? = nil, now: Int64
     ) throws -> RebaseReport {
         let before = standing
@@ -117,11 +117,11 @@ extension DeviceStore {
             store: applying, registry: registry, now: now,
             isFetchingAnew: reaching < before.refetching?.goal ?? 0, missing: before.missing,
             mostKeptBytes: mostKeptBytes)
-        try rebase.apply(sets, after: before.revision, on: ground)
+        try rebase.apply(sets, after: before.revision, on: sources)
         standing.reach(
-            reaching, lineage: lineage, dataSet: dataSet, isWhole: ground.manifest != nil)
+            reaching, lineage: lineage, dataSet: dataSet, isWhole: sources.manifest != nil)
         standing.missing = rebase.missing
-        if !ground.isEmpty { try clearStaged(&standing) }
+        if !sources.isEmpty { try clearStaged(&standing) }
         try standing.write(to: applying, over: before)
         try storePassedOver(rebase.report.passedOver)
         try applying.setCapture(true)

@@ -89,10 +89,10 @@ extension DeviceStore {
                 let current = standing.revision
                 try snapshot.reader.expect(name, of: pending.manifest)
                 let slice = try SnapshotSlice(of: snapshot.reader, from: place, limit: limit)
-                var ground = Rebase.DataSources()
-                ground.part = (snapshot, slice)
+                var sources = Rebase.DataSources()
+                sources.part = (snapshot, slice)
                 let report = try reconcile(
-                    [], from: &standing, on: ground, reaching: current, now: now)
+                    [], from: &standing, on: sources, reaching: current, now: now)
                 observer?.applyingWillCommit(report)
                 return InstalledPart(
                     report: report, name: name, next: slice.next,

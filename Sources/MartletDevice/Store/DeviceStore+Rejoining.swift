@@ -79,7 +79,7 @@ extension DeviceStore {
     /// of the lost history, each judged by its images.
     func rejoin(
         _ sets: ArraySlice<ChangeSet>, upTo common: Revision, from before: Standing,
-        on ground: Rebase.DataSources, reaching: Revision, lineage: String?, dataSet: String?,
+        on sources: Rebase.DataSources, reaching: Revision, lineage: String?, dataSet: String?,
         now: Int64
     ) throws -> RebaseReport {
         try closeExternalCapture(applying, now: now)
@@ -93,11 +93,11 @@ extension DeviceStore {
         var rebase = Rebase(
             store: applying, registry: registry, now: now, notesOwn: true, missing: nil,
             mostKeptBytes: mostKeptBytes)
-        try rebase.apply(sets, after: 0, on: ground)
+        try rebase.apply(sets, after: 0, on: sources)
         var after = before
         after.rejoin(at: reaching, lineage: lineage, dataSet: dataSet)
         after.missing = rebase.missing
-        if !ground.isEmpty { try clearStaged(&after) }
+        if !sources.isEmpty { try clearStaged(&after) }
         try after.write(to: applying, over: before)
         var report = rebase.report
         try work.putBack(on: rebase, &report)

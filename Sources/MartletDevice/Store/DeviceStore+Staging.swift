@@ -98,14 +98,14 @@ extension DeviceStore {
     }
 
     /// Returns the staged data as the data to apply first.
-    func ground(_ staged: Standing.Staged?) throws -> Rebase.DataSources {
-        var ground = Rebase.DataSources()
-        guard let staged else { return ground }
+    func sources(_ staged: Standing.Staged?) throws -> Rebase.DataSources {
+        var sources = Rebase.DataSources()
+        guard let staged else { return sources }
         let inbox = Inbox(store: applying)
-        ground.hasStaged = try !inbox.isEmpty
-        ground.identifiers = try inbox.identifiers()
-        ground.manifest = staged.snapshot
-        return ground
+        sources.hasStaged = try !inbox.isEmpty
+        sources.identifiers = try inbox.identifiers()
+        sources.manifest = staged.snapshot
+        return sources
     }
 }
 
@@ -150,10 +150,10 @@ extension DeviceStore {
             }
             let current = standing.revision
             let sets = try batch.changeSets(after: current, schema: applying.schema)
-            var ground = Rebase.DataSources()
-            ground.isLenient = batch.from == nil
+            var sources = Rebase.DataSources()
+            sources.isLenient = batch.from == nil
             var report = try reconcile(
-                sets[...], from: &standing, on: ground, reaching: batch.nextVersion,
+                sets[...], from: &standing, on: sources, reaching: batch.nextVersion,
                 lineage: batch.lineage, dataSet: batch.dataSet, now: now)
             let passedOver = batch.deltas.count { $0.version <= current }
             countPassedOver(passedOver)

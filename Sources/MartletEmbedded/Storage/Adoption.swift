@@ -47,41 +47,21 @@ struct Adoption {
 
     private func adoptLinked(_ types: [Int]) throws {
         var rows: [RecordAddress: Attributes] = [:]
-        var order: [RecordAddress] = []
+        var order = LinkOrder()
         for type in types {
             try session.tables[type].forEach(unsendable: { throw unsendable(type, $0, $1) }) {
                 id, row in
                 try check(id, type)
-                rows[RecordAddress(type, id)] = row
-                order.append(RecordAddress(type, id))
+                let address = RecordAddress(type, id)
+                rows[address] = row
+                order.add(address, parents: parents(of: address, row))
             }
         }
-        // Kahn's algorithm: a record is free once all records to which it refers have been entered.
-        var waiting: [RecordAddress: Int] = [:]
-        var children: [RecordAddress: [RecordAddress]] = [:]
-        for address in order {
-            for parent in parents(of: address, rows[address] ?? Attributes()) {
-                guard rows[parent] != nil else { continue }
-                waiting[address, default: 0] += 1
-                children[parent, default: []].append(address)
-            }
-        }
-        var free = order.filter { waiting[$0] == nil }
-        var next = 0
-        while next < free.count {
-            for child in children[free[next]] ?? [] {
-                let left = (waiting[child] ?? 0) - 1
-                waiting[child] = left
-                if left == 0 { free.append(child) }
-            }
-            next += 1
-        }
+        let (free, bound) = order.sorted()
         for start in stride(from: 0, to: free.count, by: Self.recordsPerSet) {
             let part = free[start..<min(start + Self.recordsPerSet, free.count)]
             try enter(created: part.map { ($0, rows[$0] ?? Attributes()) })
         }
-        let entered = Set(free)
-        let bound = order.filter { !entered.contains($0) }
         try enter(created: bound.map { ($0, rows[$0] ?? Attributes()) })
     }
 

@@ -102,7 +102,7 @@ package final class EmbeddedLog: LogSource {
         connection = nil
     }
 
-    package func rest() { forget() }
+    package func release() { forget() }
 
     package func times(of revisions: [Revision]) throws(StorageFault) -> [Revision: Int64] {
         try reading { (connection) throws(SQLiteError) in

@@ -50,7 +50,7 @@ extension EmbeddedSession {
             if let refusal = try execution.run(parking: parking) {
                 result = .refused(refusal)
             } else {
-                result = try enter(execution.accepted, work, at: revision)
+                result = try enter(execution.accepted, work)
             }
         } catch {
             guard connection.isInTransaction else { throw error }
@@ -93,27 +93,15 @@ extension EmbeddedSession {
 
     /// Writes the log entry of a set that was carried out.
     private func enter(
-        _ accepted: (set: ChangeSet, created: [RecordID?]), _ work: SetWork, at revision: Revision
+        _ accepted: (set: ChangeSet, created: [RecordID?]), _ work: SetWork
     ) throws(SQLiteError) -> Attempt {
-        var set = accepted.set
-        set.timestamp = work.timestamp
-        let body: [UInt8]
-        do throws(WireFault) {
-            body = try SyncCoder.encode(set)
+        let (entry, set): (LogEntry, ChangeSet)
+        do throws(Refusal) {
+            (entry, set) = try work.entry(accepted.set, created: accepted.created, after: head)
         } catch {
-            return .refused(
-                Refusal(
-                    .constraint,
-                    "the database stored a value no device can be sent: \(error.message)"))
+            return .refused(error)
         }
-        if let refusal = SetMeasure.refusal(ofEntryBytes: body.count) { return .refused(refusal) }
-        let question = work.question
-        let entry = LogEntry(
-            revision: revision, device: question.device,
-            identifier: question.identifier, sequence: question.sequence,
-            temporaries: AuthorFormat.temporaries(accepted.created), body: body,
-            hash: head.hash.appending(body, identifier: question.identifier), time: work.now)
-        try append(entry, content: question.content, now: work.now)
+        try append(entry, content: work.question.content, now: work.now)
         return .accepted(entry, set)
     }
 

@@ -300,28 +300,16 @@ extension StoreSession {
     private func enter(_ execution: SetExecution) throws(SetFailure) -> SetOutcome {
         let work = execution.work
         let accepted = execution.accepted
-        var set = accepted.set
-        set.timestamp = work.timestamp
-        let body: [UInt8]
-        do throws(WireFault) {
-            body = try SyncCoder.encode(set)
+        let (entry, set): (LogEntry, ChangeSet)
+        do throws(Refusal) {
+            (entry, set) = try work.entry(accepted.set, created: accepted.created, after: head)
         } catch {
-            throw .refused(
-                Refusal(
-                    .constraint,
-                    "the database stored a value no device can be sent: \(error.message)"))
+            throw .refused(error)
         }
-        if let refusal = SetMeasure.refusal(ofEntryBytes: body.count) { throw .refused(refusal) }
-        let question = work.question
-        let entry = LogEntry(
-            revision: head.revision + 1, device: question.device,
-            identifier: question.identifier, sequence: question.sequence,
-            temporaries: AuthorFormat.temporaries(accepted.created), body: body,
-            hash: head.hash.appending(body, identifier: question.identifier), time: work.now)
         head = LogHead(revision: entry.revision, hash: entry.hash)
         slow.noteEndOfObstruction(of: work)
         pending.add(
-            execution.written, execution.mappings, entry, content: question.content)
+            execution.written, execution.mappings, entry, content: work.question.content)
         return .accepted(entry, set)
     }
 }

@@ -17,7 +17,7 @@ package protocol LogSource: AnyObject {
     /// not keep it.
     var consistently: ConsistentReading? { get set }
     /// Frees memory and descriptors until the next request.
-    func rest()
+    func release()
     /// Returns the present end of the log, and its floor.
     func extent() throws(StorageFault) -> LogExtent
     /// Returns consecutive entries from `first`. They end with `last`, or earlier with the entry
@@ -55,7 +55,7 @@ extension LogSource {
         set {}
     }
 
-    package func rest() {}
+    package func release() {}
 
     package func block(
         from first: Revision, through last: Revision

@@ -60,7 +60,7 @@ package final class DataSetNode {
             cache.append(entries)
             reached = last.revision
         }
-        log.rest()
+        log.release()
         feed = DataSetFeed(
             cache: cache, deltaBytes: min(4 << 20, cacheBytes / 4), identity: storage.identity,
             fingerprint: storage.schema.fingerprint,

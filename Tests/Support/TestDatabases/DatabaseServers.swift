@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Synchronization
+internal import SystemKit
 
 /// Real servers for tests, started by `scripts/databases`; gone when this is released, or with the
 /// process.
@@ -38,7 +39,7 @@ package final class DatabaseServers: Sendable {
     private let input: FileHandle
     // Foundation's Process may be used from any thread, one at a time.
     private let process: Mutex<Process>
-    private let answers: LineReader
+    private let answers: AsyncStream<String>
 
     package var postgresURL: String { said["POSTGRES_URL"] ?? "" }
     /// A file with the certificate PostgreSQL shows.
@@ -50,7 +51,7 @@ package final class DatabaseServers: Sendable {
     package var redisPort: Int { Self.port(redisURL) }
 
     private init(
-        said: [String: String], input: FileHandle, process: Process, answers: LineReader
+        said: [String: String], input: FileHandle, process: Process, answers: AsyncStream<String>
     ) {
         self.said = said
         self.input = input
@@ -76,10 +77,10 @@ package final class DatabaseServers: Sendable {
         process.arguments = ["serve"] + options
         process.standardInput = input
         process.standardOutput = output
-        let answers = LineReader(output.fileHandleForReading)
+        let answers = output.fileHandleForReading.incomingLines()
         try process.run()
         var said: [String: String] = [:]
-        while let line = await answers.next(), line != "ready" {
+        while let line = await answers.first(where: { _ in true }), line != "ready" {
             let words = line.split(separator: " ", maxSplits: 1).map(String.init)
             if words.count == 2 { said[words[0]] = words[1] }
         }
@@ -93,39 +94,11 @@ package final class DatabaseServers: Sendable {
     /// Has the script do something, such as `postgres stop immediate`, and waits until it has.
     package func order(_ line: String) async throws {
         try input.write(contentsOf: Data((line + "\n").utf8))
-        let answer = await answers.next() ?? "no answer"
+        let answer = await answers.first(where: { _ in true }) ?? "no answer"
         guard answer == "ok" else { throw Failure(description: "“\(line)”: \(answer)") }
     }
 
     private static func port(_ url: String) -> Int {
         URLComponents(string: url)?.port ?? 0
-    }
-}
-
-/// The lines of a pipe, read on a thread of its own.
-private actor LineReader {
-    private var lines: AsyncStream<String>.Iterator
-
-    init(_ handle: FileHandle) {
-        let (stream, continuation) = AsyncStream<String>.makeStream()
-        lines = stream.makeAsyncIterator()
-        Thread.detachNewThread {
-            var rest = Data()
-            while case let part = handle.availableData, !part.isEmpty {
-                rest += part
-                while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
-                    continuation.yield(String(decoding: rest[..<end], as: UTF8.self))
-                    rest = Data(rest[rest.index(after: end)...])
-                }
-            }
-            continuation.finish()
-        }
-    }
-
-    func next() async -> String? {
-        var lines = lines
-        let line = await lines.next(isolation: self)
-        self.lines = lines
-        return line
     }
 }

@@ -1,5 +1,6 @@
 package import Foundation
 internal import Synchronization
+internal import SystemKit
 
 #if canImport(Glibc)
     internal import Glibc
@@ -50,30 +51,13 @@ package final class RunningProgram: Sendable {
             end.finish()
         }
         self.ended = ended
-        let (lines, line) = AsyncStream<String>.makeStream()
-        self.lines = lines
         try process.run()
+        lines = output.fileHandleForReading.incomingLines()
         self.process = Mutex(process)
-        let reading = output.fileHandleForReading
-        Thread.detachNewThread { Self.read(reading, line) }
     }
 
     deinit {
         kill()
-    }
-
-    private static func read(
-        _ handle: FileHandle, _ line: AsyncStream<String>.Continuation
-    ) {
-        var rest = Data()
-        while case let part = handle.availableData, !part.isEmpty {
-            rest += part
-            while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
-                line.yield(String(decoding: rest[..<end], as: UTF8.self))
-                rest = Data(rest[rest.index(after: end)...])
-            }
-        }
-        line.finish()
     }
 
     /// The process's identifier.
