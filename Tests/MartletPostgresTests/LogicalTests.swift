@@ -272,4 +272,23 @@ struct LogicalTests {
             }
         }
     }
+
+    @Test("an identity without the key is told beside what a publication lacks")
+    func findingsOfPublications() async throws {
+        try await ExternalWorld.with(.logical) { world in
+            let name = try #require(try LogicalState.read(world.server)).publication
+            try world.server.execute("ALTER TABLE lists REPLICA IDENTITY NOTHING")
+            for (change, words) in [
+                ("ALTER PUBLICATION \(name) DROP TABLE lists", "does not send all of “lists”"),
+                ("DROP PUBLICATION \(name)", "is gone"),
+            ] {
+                try world.server.execute(change)
+                let found = try SlotFindings(world.server).all().map(\.what)
+                #expect(found.contains { $0.contains(words) }, "\(found)")
+                #expect(
+                    found.contains("The replica identity of the table “lists” lacks its key."),
+                    "\(found)")
+            }
+        }
+    }
 }

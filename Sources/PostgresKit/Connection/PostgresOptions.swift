@@ -36,7 +36,7 @@ public struct PostgresOptions: Hashable, Sendable {
 
     /// The statements that a new session runs first. They give values and statements the same
     /// meaning under any settings of the server and the role. PostgreSQL does not compile their
-    /// plans to machine code: a query of the catalog took 55 ms with that, and 2 ms without it.
+    /// plans to machine code: a query of the catalog took 57 ms with that, and 2 ms without it.
     var settingStatements: String {
         func milliseconds(_ duration: Duration?) -> Int64 {
             guard let duration else { return 0 }
