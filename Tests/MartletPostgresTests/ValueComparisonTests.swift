@@ -78,4 +78,18 @@ struct ValueComparisonTests {
             #expect(try Self.found(store.other).records.map(\.id) == ["1"])
         }
     }
+
+    @Test("a table that is dropped before its rows are read is a fault, and no trap")
+    func dropped() async throws {
+        let database = try await TestDatabase.make()
+        try await TestDatabase.blocking { () throws in
+            let connection = try PostgresCheckTests.filled(database.address).other
+            let schema = try PostgresSchema.read(connection)
+            try connection.execute("DROP TABLE things CASCADE")
+            let error = try #require(throws: PostgresError.self) {
+                _ = try ValueComparison(on: connection, schema).find(.all)
+            }
+            #expect(error.sqlState == "42P01")
+        }
+    }
 }

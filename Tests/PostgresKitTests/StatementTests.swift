@@ -201,6 +201,20 @@ struct StatementTests {
 struct TransactionTests {
     private struct Stop: Error {}
 
+    @Test("a value of a row that is not there is an error, and no trap")
+    func readingNoRow() async throws {
+        let message = try await TestServer.connected { connection in
+            let rows = try connection.query(
+                "SELECT reltuples::bigint AS size FROM pg_class WHERE oid = $1::bigint::oid",
+                [.integer(1)])
+            #expect(rows.count == 0 && rows.isNull(0, 0))
+            let error = try TestServer.error { _ = try rows.integer(0, 0) }
+            #expect(error.kind == .invalidValue)
+            return error.message
+        }
+        #expect(message == "the answer has 0 rows; size of row 0 is asked for")
+    }
+
     private func table(_ body: @escaping @Sendable (PostgresConnection) throws -> Void)
         async throws -> [Int64]
     {

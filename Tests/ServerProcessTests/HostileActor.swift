@@ -229,7 +229,8 @@ struct HostileActor: Sendable {
         for server in servers { server.close() }
     }
 
-    /// Thousands of connections from several addresses, for some seconds.
+    /// Thousands of connections from several addresses, for some seconds. A part of the descriptors is left for the
+    /// rest of this process: Dispatch ends it if it cannot open a file.
     /// - Parameter request: What each asks for, by its place.
     private func crowd(_ count: Int, _ request: (Int) -> String) {
         var servers: [RawConnection] = []
@@ -237,6 +238,7 @@ struct HostileActor: Sendable {
             let own = "127.0.\(1 + number).\(1 + place / 900)"
             guard let server = RawConnection(to: port, from: own) else { break }
             servers.append(server)
+            guard !server.isNearLimit else { break }
             server.send([UInt8](request(place).utf8))
         }
         for _ in 0..<50 where !book.isOver { pause(100) }

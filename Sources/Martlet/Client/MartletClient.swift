@@ -137,7 +137,7 @@ public final class MartletClient: DatabaseAccess {
 
     /// Opens or creates a device's file by versions. The client exchanges over the given transport.
     /// - Throws: `StoreError` and `SyncError`, as the other `open` with migrations.
-    public static func open(
+    package static func open(
         path: String, migrations: Migrations, fallback: MigrationFallback = .fail,
         transport: (any Transport)?, options: ClientOptions = ClientOptions(),
         progress: @escaping @Sendable (MigrationProgress) -> Void = { _ in }
@@ -151,7 +151,7 @@ public final class MartletClient: DatabaseAccess {
     /// transport.
     /// - Throws: `StoreError` if the schema or the file cannot be used; `SyncError` if the snapshot
     ///   to begin with cannot be fetched.
-    public static func open(
+    package static func open(
         path: String, schema: String?, transport: (any Transport)?,
         options: ClientOptions = ClientOptions()
     ) async throws -> MartletClient {

@@ -1,25 +1,25 @@
 internal import MartletDevice
-public import MartletModel
+package import MartletModel
 internal import MartletProtocol
 internal import MartletStore
 internal import SQLiteRecords
 internal import SystemKit
 
 /// A snapshot as a file that a device can begin with (`Seeding.file`).
-public struct ShippedSnapshot: Hashable, Sendable {
+package struct ShippedSnapshot: Hashable, Sendable {
     /// The data set's identity.
-    public let dataSet: String
+    package let dataSet: String
     /// The revision of a device that begins with it.
-    public let revision: Revision
+    package let revision: Revision
     /// The number of its records.
-    public let records: Int64
+    package let records: Int64
 
     /// Fetches the newest snapshot to a file, and replaces the file at that path. If a fetch was
     /// interrupted, the next call continues it.
     /// - Throws: `SyncError`: `.busy` if the server has no snapshot that this version can read,
     ///   `.rejected` if its snapshot has several parts. `StoreError` if a file fails. The file at
     ///   `path` is unchanged then.
-    public static func fetch(
+    package static func fetch(
         from source: any SnapshotSource, to path: String,
         progress: @escaping @Sendable (SeedingProgress) -> Void = { _ in }
     ) async throws -> ShippedSnapshot {
@@ -51,7 +51,7 @@ public struct ShippedSnapshot: Hashable, Sendable {
     ///   - made: The name of the file, in the folder of `path`.
     ///   - path: The path for the snapshot.
     /// - Throws: `SyncError`, `StoreError`; the file at `path` is unchanged then.
-    public static func place(_ made: String, at path: String) throws -> ShippedSnapshot {
+    package static func place(_ made: String, at path: String) throws -> ShippedSnapshot {
         do {
             let files = SeedFiles(path: path)
             let folder = try files.open()

@@ -1,4 +1,4 @@
-public import MartletDevice
+package import MartletDevice
 
 /// A transport over which the server can report changes as they happen.
 ///
@@ -6,7 +6,7 @@ public import MartletDevice
 /// and complete. The connection may end at any time; the listener then asks again from its new
 /// position. If the server no longer has the entries after the cursor, it says so (a batch that
 /// `isBehind`), and continues with later changes.
-public protocol LiveTransport: Transport {
+package protocol LiveTransport: Transport {
     /// Opens the stream of deltas and hands over its events, until the server ends it.
     ///
     /// - Parameters:
@@ -23,7 +23,7 @@ public protocol LiveTransport: Transport {
 }
 
 /// An event of a stream of deltas.
-public enum LiveEvent: Hashable, Sendable {
+package enum LiveEvent: Hashable, Sendable {
     /// The first byte has arrived, so nothing on the network holds the stream back. This event
     /// comes once, as the first.
     case opened

@@ -1,8 +1,8 @@
 internal import MartletModel
-public import MartletProtocol
+package import MartletProtocol
 
 /// A source of snapshots for a device.
-public protocol SnapshotSource: Sendable {
+package protocol SnapshotSource: Sendable {
     /// Returns the manifest of the newest snapshot; nil if there is none.
     /// - Throws: `TransportFailure` if no complete answer arrived, or the server refused.
     func manifest() async throws(TransportFailure) -> SnapshotManifest?
@@ -21,16 +21,16 @@ public protocol SnapshotSource: Sendable {
 }
 
 /// The bytes of a part, as they arrive.
-public struct SnapshotBytes: Sendable {
+package struct SnapshotBytes: Sendable {
     /// The position of the first byte in the file.
-    public var offset: Int64
+    package var offset: Int64
     /// The entity tag of the file's bytes; nil if the server gives none.
-    public var tag: String?
+    package var tag: String?
     /// Returns the next bytes; nil at the end.
-    public var next: @Sendable () async throws(TransportFailure) -> [UInt8]?
+    package var next: @Sendable () async throws(TransportFailure) -> [UInt8]?
 
     /// Creates the bytes of a part from their source.
-    public init(
+    package init(
         offset: Int64, tag: String?,
         next: @escaping @Sendable () async throws(TransportFailure) -> [UInt8]?
     ) {

@@ -11,7 +11,7 @@ internal import Foundation
 public typealias TokenProvider = @Sendable (_ refused: String?) async throws -> String?
 
 /// A transport whose token can be changed while it is in use.
-public protocol TokenTransport: Transport {
+package protocol TokenTransport: Transport {
     /// Sets the token that requests use from now on; with nil they use none.
     func setToken(_ token: String?) async
 }

@@ -1,11 +1,11 @@
 internal import MartletModel
-public import MartletProtocol
+package import MartletProtocol
 
 /// Carries one exchange to the server and back.
 ///
 /// Its contract: an answer of any status is an answer. A failure means that it is unknown whether
 /// the server received the request. The same body may be carried again after a failure.
-public protocol Transport: Sendable {
+package protocol Transport: Sendable {
     /// Performs an exchange.
     /// - Parameter body: The request as JSON, uncompressed.
     /// - Throws: `TransportFailure` if no complete answer arrived. A cancelled exchange throws it
@@ -24,7 +24,7 @@ public protocol Transport: Sendable {
 extension Transport {
     /// Performs the exchange and never calls `progress`, so the device gives it up after two minutes.
     /// - Throws: `TransportFailure`, as `exchange(_:)`.
-    public func exchange(
+    package func exchange(
         _ body: [UInt8], progress: @escaping @Sendable () -> Void
     ) async throws(TransportFailure) -> TransportAnswer {
         try await exchange(body)
@@ -32,16 +32,16 @@ extension Transport {
 }
 
 /// The server's answer to an exchange.
-public struct TransportAnswer: Sendable {
+package struct TransportAnswer: Sendable {
     /// The HTTP status.
-    public var status: Int
+    package var status: Int
     /// The body, decompressed.
-    public var body: [UInt8]
+    package var body: [UInt8]
     /// The seconds from a Retry-After header; nil if there is none.
-    public var retryAfter: Int64?
+    package var retryAfter: Int64?
 
     /// Creates an answer.
-    public init(status: Int, body: [UInt8], retryAfter: Int64? = nil) {
+    package init(status: Int, body: [UInt8], retryAfter: Int64? = nil) {
         self.status = status
         self.body = body
         self.retryAfter = retryAfter
@@ -49,22 +49,22 @@ public struct TransportAnswer: Sendable {
 }
 
 /// The reason why no complete answer arrived.
-public struct TransportFailure: Error, Hashable, Sendable {
+package struct TransportFailure: Error, Hashable, Sendable {
     /// A sentence for people.
-    public let message: String
+    package let message: String
     /// The HTTP status; nil if the server did not answer with a refusal.
-    public let status: Int?
+    package let status: Int?
     /// The server's problem; nil if it did not send one in the format of the wire.
-    public let problem: Problem?
+    package let problem: Problem?
     /// The seconds to wait, if the server asks for it.
-    public let retryAfter: Int64?
+    package let retryAfter: Int64?
     /// Whether a live connection ended after part of a batch: it was cut there, or the batch is
     /// larger than the limit.
-    public var isInBatch = false
+    package var isInBatch = false
     /// Whether the other end failed to prove by its certificate that it is the server.
-    public let isUntrusted: Bool
+    package let isUntrusted: Bool
 
-    public init(
+    package init(
         message: String, status: Int? = nil, problem: Problem? = nil, retryAfter: Int64? = nil,
         isUntrusted: Bool = false
     ) {

@@ -1,12 +1,12 @@
-public import Foundation
-public import MartletDevice
+package import Foundation
+package import MartletDevice
 internal import MartletModel
-public import MartletProtocol
+package import MartletProtocol
 internal import Synchronization
 
 /// Exchanges over HTTP, with libcurl on Linux and with Foundation's URLSession on other platforms.
 /// It compresses bodies in both directions.
-public struct URLSessionTransport: LiveTransport, SnapshotSource, TokenTransport {
+package struct URLSessionTransport: LiveTransport, SnapshotSource, TokenTransport {
     private let server: URL
     private let tokens: TokenKeeper
     private let session: AuthorizedSession
@@ -19,7 +19,7 @@ public struct URLSessionTransport: LiveTransport, SnapshotSource, TokenTransport
     ///   - provider: Returns the next token if the server refuses one. The refused request is sent
     ///     once more with it.
     /// - Throws: `SyncError` `.address` if the address is neither https, nor http to this machine.
-    public init(
+    package init(
         server: URL, token: String?, provider: TokenProvider? = nil
     ) throws(SyncError) {
         let host = server.host ?? ""
@@ -42,19 +42,19 @@ public struct URLSessionTransport: LiveTransport, SnapshotSource, TokenTransport
 
     /// Sets the token that requests use from now on. A request that is refused meanwhile is sent
     /// once more with it.
-    public func setToken(_ token: String?) async {
+    package func setToken(_ token: String?) async {
         await tokens.set(token)
     }
 
     /// Fetches the newest manifest from `/snapshot`.
     /// - Throws: `TransportFailure` if no complete answer arrived, or the server refused.
-    public func manifest() async throws(TransportFailure) -> SnapshotManifest? {
+    package func manifest() async throws(TransportFailure) -> SnapshotManifest? {
         try await snapshots.manifest()
     }
 
     /// Begins to fetch a file below `/snapshot/`.
     /// - Throws: `TransportFailure`, with the problem `noSnapshotFile` if the file is gone.
-    public func open(
+    package func open(
         _ part: SnapshotManifest.Part, from offset: Int64, tag: String?
     ) async throws(TransportFailure) -> SnapshotBytes {
         try await snapshots.open(part, from: offset, tag: tag)
@@ -63,7 +63,7 @@ public struct URLSessionTransport: LiveTransport, SnapshotSource, TokenTransport
     /// Listens to `/deltas`: over a WebSocket if URLSession supports them and nothing on the
     /// network blocks them, otherwise as server-sent events.
     /// - Throws: `TransportFailure`; see `LiveTransport`.
-    public func deltas(
+    package func deltas(
         _ cursor: DeltaCursor, receive: @escaping @Sendable (LiveEvent) async -> Void
     ) async throws(TransportFailure) {
         #if !os(Linux)
@@ -76,7 +76,7 @@ public struct URLSessionTransport: LiveTransport, SnapshotSource, TokenTransport
 
     /// Returns the DDL of the server's tables, from `GET /schema`.
     /// - Throws: `SyncError` if no complete answer arrived, or the server refused.
-    public func schema() async throws(SyncError) -> String {
+    package func schema() async throws(SyncError) -> String {
         try await serverTables().ddl
     }
 
@@ -101,14 +101,14 @@ public struct URLSessionTransport: LiveTransport, SnapshotSource, TokenTransport
 
     /// Posts the body to `/sync` and waits for the whole answer.
     /// - Throws: `TransportFailure` if no complete answer arrived.
-    public func exchange(_ body: [UInt8]) async throws(TransportFailure) -> TransportAnswer {
+    package func exchange(_ body: [UInt8]) async throws(TransportFailure) -> TransportAnswer {
         try await exchange(body, progress: {})
     }
 
     /// Posts the body to `/sync` and waits for the whole answer as long as bytes are sent or
     /// received.
     /// - Throws: `TransportFailure` if no complete answer arrived.
-    public func exchange(
+    package func exchange(
         _ body: [UInt8], progress: @escaping @Sendable () -> Void
     ) async throws(TransportFailure) -> TransportAnswer {
         var request = StreamingRequest(

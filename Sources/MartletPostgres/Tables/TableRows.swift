@@ -29,8 +29,9 @@ struct TableRows {
             SELECT pg_catalog.pg_table_size($1::bigint::oid)::bigint, \
             greatest(reltuples, 1)::bigint FROM pg_catalog.pg_class WHERE oid = $1::bigint::oid
             """, [.integer(Int64(table.relation))])
-        let (size, count) = (try rows.integer(0, 0), try rows.integer(0, 1))
-        let width = max(1, size / count)
+        // If another session has dropped the table, PostgreSQL refuses to read a page of it.
+        let isThere = rows.count == 1 && !rows.isNull(0, 0)
+        let width = isThere ? max(1, try rows.integer(0, 0) / rows.integer(0, 1)) : 1
         pageRows = min(Int64(Self.mostRows), max(10, Int64(Self.pageBytes) / width))
     }
 

@@ -37,7 +37,9 @@ extension Simulator {
                     schema, seed: person.next(), mark: token, sendable: true)
                 for _ in 0..<(1 + person.below(2)) {
                     if person.chance(50) {
-                        try context.rows(statements.statement())
+                        let statement = statements.statement()
+                        tell(.device(device.number)) { "its person: \(statement)" }
+                        try context.rows(statement)
                     } else {
                         var edit = RandomEdit(
                             random: SeededRandom(seed: person.next()), mark: token)

@@ -33,12 +33,17 @@ extension Simulator {
             guard mix.people == .together else { throw failure(sentence) }
             return
         }
-        if isBroken(set) { return }
+        if isBroken(set, beside: parked) { return }
         if receipt.reason == .constraint, try changesCase(set) || meetsUnseen(set, receipt) {
             return
         }
         // The save was made on top of one that was refused for such a reason.
         if receipt.reason == .dependency, records.contains(where: refused.contains) { return }
+        // It may need a unique value that the refused save gave up.
+        let types = Set(records.map(\.type))
+        if receipt.reason == .constraint, refused.contains(where: { types.contains($0.type) }) {
+            return
+        }
         guard mix.people == .together else { throw failure(sentence) }
         // A person who does not see an own save may change records that the save had deleted.
         if records.contains(where: refused.contains) || save.isBesideUnapplied { return }
@@ -51,19 +56,25 @@ extension Simulator {
         guard isExplained else { throw failure(sentence) }
     }
 
-    /// Returns whether a set refers to a record that it deletes: SQLite lets REPLACE do so in a table that
-    /// refers to itself.
-    private func isBroken(_ set: ParkedSet) -> Bool {
-        let deleted = Set(
-            set.changes.lazy.filter { $0.operation == .delete }
-                .map { Ledger.Record(type: $0.type, id: $0.id) })
-        return set.changes.contains { change in
+    /// Returns whether a set refers to a record that its save deleted: SQLite lets REPLACE do so in a table that
+    /// refers to itself (docs/interop.md). If the save also made that record, no set has it.
+    private func isBroken(_ set: ParkedSet, beside parked: [ParkedSet]) -> Bool {
+        set.changes.contains { change in
             let type = server.types.first { $0.name == change.type }
             return (type?.references ?? []).contains { reference in
                 guard reference.target == change.type,
                     let id = (change.mine?[reference.attribute]).flatMap(RecordID.init)
                 else { return false }
-                return deleted.contains(Ledger.Record(type: change.type, id: id))
+                func isTarget(_ other: ParkedChange) -> Bool {
+                    other.type == change.type && other.id == id
+                }
+                if set.changes.contains(where: { isTarget($0) && $0.operation == .delete }) {
+                    return true
+                }
+                let isMade = logged.contains { entry in
+                    entry.types.contains { $0.name == change.type && $0.create.contains(id) }
+                }
+                return !isMade && !parked.contains { $0.changes.contains(where: isTarget) }
             }
         }
     }

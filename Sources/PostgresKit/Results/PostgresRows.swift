@@ -38,16 +38,28 @@ public final class PostgresRows {
         PQcmdStatus(result).map { String(cString: $0) } ?? ""
     }
 
+    /// Returns whether a value is null, or the answer has no such row: what the row tells of may be
+    /// gone, such as a table that another session drops.
     public func isNull(_ row: Int, _ column: Int) -> Bool {
-        check(row, column)
-        return PQgetisnull(result, Int32(row), Int32(column)) == 1
+        precondition(
+            row >= 0 && column >= 0 && column < columnCount,
+            "row \(row), column \(column) of \(columnCount) columns")
+        return row >= count || PQgetisnull(result, Int32(row), Int32(column)) == 1
     }
 
     /// Returns a value.
-    /// - Throws: `PostgresError` `.invalidValue` if the server's bytes do not fit the type that the
-    ///   server names.
+    /// - Throws: `PostgresError` `.invalidValue` if the answer has no such row, or the server's
+    ///   bytes do not fit the type that the server names.
     public func value(_ row: Int, _ column: Int) throws(PostgresError) -> PostgresValue {
-        if isNull(row, column) { return .null }
+        if isNull(row, column) {
+            guard row < count else {
+                throw PostgresError(
+                    .invalidValue,
+                    "the answer has \(count) rows; \(columnNames[column]) of row \(row) is asked for"
+                )
+            }
+            return .null
+        }
         let number = PQftype(result, Int32(column))
         let bytes = bytes(row, column)
         if PQfformat(result, Int32(column)) == 0 {
@@ -115,12 +127,6 @@ public final class PostgresRows {
         UnsafeRawBufferPointer(
             start: PQgetvalue(result, Int32(row), Int32(column)),
             count: Int(PQgetlength(result, Int32(row), Int32(column))))
-    }
-
-    private func check(_ row: Int, _ column: Int) {
-        precondition(
-            row >= 0 && row < count && column >= 0 && column < columnCount,
-            "row \(row), column \(column) of \(count) rows, \(columnCount) columns")
     }
 
     private func mismatch(_ row: Int, _ column: Int, _ expected: String) -> PostgresError {

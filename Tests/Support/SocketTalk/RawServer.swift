@@ -61,6 +61,19 @@ package final class RawServer: Sendable {
 package struct RawConnection: Hashable, Sendable {
     let socket: Int32
 
+    /// Whether three quarters of the descriptors that this process may have are in use.
+    package var isNearLimit: Bool {
+        var limit = rlimit()
+        #if canImport(Glibc)
+            guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
+                return true
+            }
+        #else
+            guard getrlimit(RLIMIT_NOFILE, &limit) == 0 else { return true }
+        #endif
+        return UInt64(socket) > UInt64(limit.rlim_cur) / 4 * 3
+    }
+
     init(socket: Int32) {
         self.socket = socket
     }

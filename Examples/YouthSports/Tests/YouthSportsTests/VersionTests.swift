@@ -16,8 +16,7 @@ struct VersionTests {
 
     private func client(_ path: String, upTo version: Int) async throws -> MartletClient {
         try await MartletClient.open(
-            path: path, migrations: try OrganisationSchema.versions(upTo: version),
-            transport: nil)
+            path: path, migrations: try OrganisationSchema.versions(upTo: version))
     }
 
     @Test("a file of the first app comes to the newest version with what was not sent")
@@ -63,7 +62,7 @@ struct VersionTests {
             contentsOf: URL(fileURLWithPath: #filePath).deletingLastPathComponent()
                 .appendingPathComponent("../../schema.sql"), encoding: .utf8)
         let served = try await MartletClient.open(
-            path: path + "-served", schema: schema, transport: nil)
+            path: path + "-served", schema: schema)
         let led = try await client(path, upTo: .max)
         let tables = [
             "teams", "players", "staff", "duties", "screenings", "measurements", "events",
