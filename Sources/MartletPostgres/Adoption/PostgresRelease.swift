@@ -33,23 +33,20 @@ package struct PostgresRelease {
     package func release(name: String?, dropsSurrogates: Bool) throws -> [String] {
         let slots = LogicalSlot(on: connection)
         let left = try leftOver()
-        for slot in left { try drop(slot, slots) }
+        for slot in left { try slots.drop(slot, endsReader: true) }
         guard left.isEmpty else { return left.map(Self.dropping) }
         try check(name)
         try Self.checkServers(connection)
         let steps = try steps(dropsSurrogates, try PostgresSchema.read(connection))
         // The slot is dropped first, because that can fail, and can be repeated as long as the data
         // set names the slot: an unknown slot keeps the write-ahead log until the disk is full.
-        if let logical = try LogicalState.read(connection) { try drop(logical.slot, slots) }
+        if let logical = try LogicalState.read(connection) {
+            try slots.drop(logical.slot, endsReader: true)
+        }
         try removeAgain(name, dropsSurrogates)
         // A server that was still reading may have made the slot again.
-        for slot in try leftOver() { try drop(slot, slots) }
+        for slot in try leftOver() { try slots.drop(slot, endsReader: true) }
         return steps
-    }
-
-    private func drop(_ slot: String, _ slots: LogicalSlot) throws {
-        try slots.endReader(slot)
-        try slots.drop(slot)
     }
 
     /// Returns the slots of data sets that are gone.

@@ -54,10 +54,14 @@ struct LogicalSlot {
 
     /// Drops the slot, outside any transaction; does nothing if there is none. It waits a moment
     /// for a session that has just stopped reading the slot.
-    func drop(_ name: String) throws(PostgresError) {
+    /// - Parameter endsReader: Whether to end the session that reads the slot. A server may begin
+    ///   to read it again at once, so each try does so.
+    /// - Throws: `AdoptionError` if the role may not end the reader; `PostgresError`.
+    func drop(_ name: String, endsReader: Bool = false) throws {
         for attempt in 0..<100 {
             guard try state(of: name) != nil else { return }
-            do throws(PostgresError) {
+            if endsReader { try endReader(name) }
+            do {
                 _ = try connection.query(
                     "SELECT pg_catalog.pg_drop_replication_slot($1)", [.text(name)])
                 return
@@ -70,9 +74,7 @@ struct LogicalSlot {
         }
     }
 
-    /// Ends the session that reads the slot, so that the slot can be dropped.
-    /// - Throws: `AdoptionError` if the role may not do that; `PostgresError`.
-    func endReader(_ name: String) throws {
+    private func endReader(_ name: String) throws {
         do throws(PostgresError) {
             _ = try connection.query(
                 """
@@ -101,7 +103,7 @@ struct LogicalSlot {
 
     /// Makes the slot. It takes another name if a copy of the data set in another database of the
     /// server has the name.
-    func makeAnew(_ name: String) throws(PostgresError) {
+    func makeAnew(_ name: String) throws {
         let taken = try connection.query(
             """
             SELECT EXISTS (SELECT FROM pg_catalog.pg_replication_slots WHERE slot_name = $1), \
