@@ -188,8 +188,11 @@ final class SmallServer {
         if capture == .logical, unreadyReason == nil {
             let wait = LogicalWait(owner)
             defer { wait.close() }
-            for _ in 0..<(isHeldBack() ? 1 : 10) {
-                if try wait.wait(rounds: isHeldBack() ? 20 : 1_000) { break }
+            // While the reader compares the tables, the wait ends at once.
+            let end = ContinuousClock.now + .seconds(60)
+            while try !wait.wait(rounds: isHeldBack() ? 20 : 1_000) {
+                guard !isHeldBack(), ContinuousClock.now < end else { break }
+                _ = try connection.query("SELECT pg_catalog.pg_sleep(0.01)")
             }
         }
         for _ in 0..<(isHeldBack() ? 2 : 500) {

@@ -100,6 +100,8 @@ private final class MisconfiguredWorld {
         left = left.filter { !$0.setup.isLast } + left.filter(\.setup.isLast)
         while let (setup, number) = left.popLast() {
             try undo(setup, number)
+            // A server that reads mends all that is wrong with its slot and its publication.
+            if setup.undo == "-- read" { left.removeAll { $0.setup.undo == "-- read" } }
             if left.contains(where: \.setup.isLast) {
                 try expect(left, "after \(setup.undo)", doctor)
                 continue
@@ -154,13 +156,16 @@ private final class MisconfiguredWorld {
         _ left: [(setup: WrongSetup, number: Int)], _ when: String,
         _ doctor: PostgresConnection? = nil
     ) throws {
-        var found = try PostgresDoctor(on: doctor ?? server.connection, now: 0).findings()
+        let all = try PostgresDoctor(on: doctor ?? server.connection, now: 0).findings()
             .filter { !["index", "clock"].contains($0.check) }
+        var found = all
         for (setup, number) in left {
             let words = try named(setup.words, number)
-            let count = found.count
-            found.removeAll { $0.check == setup.check && $0.what.contains(words) }
-            if found.count == count {
+            func tells(_ finding: PostgresDoctor.Finding) -> Bool {
+                finding.check == setup.check && finding.what.contains(words)
+            }
+            found.removeAll(where: tells)
+            if !all.contains(where: tells) {
                 faults.append("\(when): the doctor does not say “\(words)” (\(setup.check))")
             }
         }
