@@ -68,6 +68,7 @@ struct TransferWorld {
     /// Whether a message is of a unique index over a reference for which null is a value like others.
     func countsNull(_ message: String) -> Bool {
         let index = #/CREATE UNIQUE INDEX (u\d_\d) ON "(?:[^"]|"")+"\(ifnull\(("(?:[^"]|"")+"), /#
+            .matchingSemantics(.unicodeScalar)
         return script.matches(of: index).contains { match in
             message.contains("index '\(match.1)'")
                 && ["TEXT", "INTEGER"].contains {
