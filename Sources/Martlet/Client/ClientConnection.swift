@@ -19,7 +19,4 @@ public struct ClientTraffic: Hashable, Sendable {
     public var connections = 0
     /// The number of batches of changes that arrived over live connections.
     public var batches = 0
-
-    /// Creates counters that are all 0.
-    public init() {}
 }

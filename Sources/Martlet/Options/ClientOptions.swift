@@ -23,7 +23,7 @@ public struct ClientOptions: Sendable {
         Int64((Date().timeIntervalSince1970 * 1_000).rounded())
     }
     /// Returns evenly distributed random bits, for identities and jitter.
-    public var randomBits: @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
+    package var randomBits: @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
     /// The number of reading connections.
     public var readers = 2
     /// Hooks that watch, refuse and extend local writes.
@@ -56,7 +56,7 @@ public struct ClientOptions: Sendable {
     /// Receives the progress of the first download.
     public var seedingProgress: @Sendable (SeedingProgress) -> Void = { _ in }
     /// Waits for a duration; a test can replace it.
-    public var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
+    package var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
 
     /// Creates the default options.
     public init() {}

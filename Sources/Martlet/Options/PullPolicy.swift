@@ -10,12 +10,12 @@
 public struct PullPolicy: Hashable, Sendable {
     /// The time from the end of one exchange to the next; nil never polls. The client does not poll
     /// while the live connection is open.
-    public var pollInterval: Duration?
+    package var pollInterval: Duration?
     /// Whether the client keeps a connection open over which changes arrive at once.
-    public var isLive: Bool
+    package var isLive: Bool
 
     /// Creates a policy.
-    public init(pollInterval: Duration?, isLive: Bool) {
+    package init(pollInterval: Duration?, isLive: Bool) {
         self.pollInterval = pollInterval
         self.isLive = isLive
     }

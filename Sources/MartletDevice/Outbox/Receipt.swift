@@ -34,7 +34,7 @@ public struct Receipt: Hashable, Sendable {
     public let message: String?
 
     /// Creates a receipt.
-    public init(
+    package init(
         identifier: String, outcome: Outcome, revision: Revision? = nil,
         reason: RefusalReason? = nil, message: String? = nil
     ) {

@@ -14,7 +14,7 @@ public struct SyncError: Error, Hashable, Sendable, CustomStringConvertible {
         public let name: String
 
         /// Creates a kind with a name.
-        public init(name: String) {
+        package init(name: String) {
             self.name = name
         }
 

@@ -48,7 +48,7 @@ public struct NamedList<Element: Hashable & Sendable>: Hashable, Sendable {
     }
 
     /// Replaces the value at a position.
-    public mutating func setValue(_ value: Element, at index: Int) {
+    package mutating func setValue(_ value: Element, at index: Int) {
         values[index] = value
     }
 }

@@ -7,6 +7,12 @@ extension DatabaseAccess {
         DatabaseObservation(database: self, fetch: fetch)
     }
 
-    /// The changes of each commit, by this app or by another program.
-    public var changes: DatabaseChanges { DatabaseChanges(hub: _changes) }
+    /// The changes of each commit, by this app or by another program, from the start of a loop.
+    ///
+    /// Each element has the changes of one commit. If the consumer is busy meanwhile, the next
+    /// element combines the changes of several. The loop ends when its task is cancelled or the
+    /// database is closed.
+    public var changes: some AsyncSequence<DatabaseChange, Never> & Sendable {
+        DatabaseChanges(hub: _changes)
+    }
 }

@@ -16,11 +16,11 @@ public struct DatabaseOptions: Sendable {
     /// The interval of the checks for external writes while the app observes something.
     public var externalWritesPeriod: Duration = .milliseconds(150)
     /// Waits for a duration; a test can replace it.
-    public var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
+    package var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
     /// A VFS registered with SQLite; nil uses the platform's. Tests use one with a disk that fails.
     package var vfs: String?
     /// Returns evenly distributed random bits, for random keys.
-    public var randomBits: @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
+    package var randomBits: @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
 
     /// Creates the default options.
     public init() {}

@@ -11,13 +11,13 @@ public struct TableDescription: Hashable, Sendable {
     public let key: [String]
     /// The name of the column that is the rowid itself (`INTEGER PRIMARY KEY`); nil if there is
     /// none.
-    public let rowIDColumn: String?
+    package let rowIDColumn: String?
     /// Whether the rows have rowids; false for views, virtual tables and WITHOUT ROWID tables.
-    public let hasRowID: Bool
+    package let hasRowID: Bool
     /// Whether a module stores the rows (`CREATE VIRTUAL TABLE`), as for full-text search.
-    public let isVirtual: Bool
+    package let isVirtual: Bool
     /// All indexes, in the order of their names.
-    public let indexes: [IndexDescription]
+    package let indexes: [IndexDescription]
     /// Whether the declaration contains the letters REPLACE, as in ON CONFLICT REPLACE. A write to
     /// such a table may delete rows that it does not name.
     let mayReplaceRows: Bool
@@ -51,15 +51,15 @@ public struct ColumnDescription: Hashable, Sendable {
 }
 
 /// An index as the database describes it.
-public struct IndexDescription: Hashable, Sendable {
+package struct IndexDescription: Hashable, Sendable {
     /// The index's name.
-    public let name: String
+    package let name: String
     /// The index's columns, in order; nil stands for an expression.
-    public let columns: [String?]
+    package let columns: [String?]
     /// Whether the index is UNIQUE.
-    public let isUnique: Bool
+    package let isUnique: Bool
     /// Whether the index has a WHERE clause.
-    public let isPartial: Bool
+    package let isPartial: Bool
 }
 
 extension TableDescription {

@@ -1,17 +1,10 @@
-/// The values of one setting: first the current value, at once, then each new one.
-///
-/// A slow reader gets the newest value and misses the ones between. Consecutive equal values come
-/// once. The sequence ends when the settings are closed or the task is cancelled. It throws
-/// `StoreError` if the value cannot be read.
-public struct SettingValues<Value: Codable & Sendable>: AsyncSequence, Sendable {
-    /// A setting's value.
-    public typealias Element = Value
-
+/// The values of one setting; see `Settings.values(_:)`.
+struct SettingValues<Value: Codable & Sendable>: AsyncSequence, Sendable {
     let settings: Settings
     let key: SettingKey<Value>
 
     /// Begins to observe. The observation ends when the iterator is released.
-    public func makeAsyncIterator() -> Iterator {
+    func makeAsyncIterator() -> Iterator {
         // Listening begins before the first read, so that no change falls between.
         Iterator(
             settings: settings, key: key,
@@ -19,7 +12,7 @@ public struct SettingValues<Value: Codable & Sendable>: AsyncSequence, Sendable 
     }
 
     /// Iterates over the values. Only one task may use it.
-    public struct Iterator: AsyncIteratorProtocol {
+    struct Iterator: AsyncIteratorProtocol {
         fileprivate let settings: Settings
         fileprivate let key: SettingKey<Value>
         fileprivate var wakes: AsyncStream<Void>.Iterator
@@ -38,7 +31,7 @@ public struct SettingValues<Value: Codable & Sendable>: AsyncSequence, Sendable 
         /// Waits for the next value.
         /// - Returns: The value; nil if the settings were closed or the task was cancelled.
         /// - Throws: `StoreError` if the value cannot be read; the sequence then ends.
-        public mutating func next() async throws -> Value? {
+        mutating func next() async throws -> Value? {
             guard !hasEnded else { return nil }
             do {
                 while true {

@@ -116,7 +116,13 @@ public final class Settings: Sendable {
     }
 
     /// Returns the values of a setting: the current one at once, then each new one.
-    public func values<Value>(_ key: SettingKey<Value>) -> SettingValues<Value> {
+    ///
+    /// A slow reader gets the newest value and misses the ones between. Consecutive equal values
+    /// come once. The sequence ends when the settings are closed or the task is cancelled. It
+    /// throws `StoreError` if the value cannot be read.
+    public func values<Value>(
+        _ key: SettingKey<Value>
+    ) -> some AsyncSequence<Value, any Error> & Sendable {
         SettingValues(settings: self, key: key)
     }
 

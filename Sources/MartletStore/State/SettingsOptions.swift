@@ -5,7 +5,7 @@ public struct SettingsOptions: Sendable {
     /// The interval of the checks for external writes while the app observes a setting.
     public var externalWritesPeriod: Duration = .milliseconds(150)
     /// Waits for a duration; a test can replace it.
-    public var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
+    package var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
 
     /// Creates the default options.
     public init() {}

@@ -40,7 +40,7 @@ struct DraftTests {
         try await draft.save()
         #expect(draft.editedFields.isEmpty)
         #expect(draft.value == Player(id: 1, name: "Eve", team: 1))
-        #expect(await changes.next()?.tables["players"]?.updated == [.integer(1)])
+        #expect(try await changes.next()?.tables["players"]?.updated == [.integer(1)])
         #expect(
             try await database.pool.read { try database.players.find(1, in: $0) } == draft.value)
         #expect(book.notices.isEmpty)

@@ -48,7 +48,7 @@ struct ObservationEndTests {
         _ = try await values.next()
         await database.pool.close()
         #expect(try await values.next() == nil)
-        #expect(await changes.next() == nil)
+        #expect(try await changes.next() == nil)
     }
 
     @Test("loops over one observation are independent of each other")
@@ -84,7 +84,7 @@ struct ObservationEndTests {
         await #expect(throws: Broken.self) { try await values.next() }
         #expect(try await values.next() == nil)
         try await database.untilObserved(by: 1)
-        let failure = await results.next()
+        let failure = try await results.next()
         #expect(throws: Broken.self) { try failure?.get() }
         try await database.run("INSERT INTO players(name) VALUES ('Bob')")
         #expect(try await results.next()?.get() == 2)

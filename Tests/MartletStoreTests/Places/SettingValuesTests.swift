@@ -89,8 +89,7 @@ struct SettingValuesTests {
         options.sleep = { try await ticks.sleep($0) }
         let settings = try await Settings.open(path: path, options: options)
         let other = try await Settings.open(path: path)
-        var values: SettingValues<String>.Iterator? =
-            settings.values(Self.team).makeAsyncIterator()
+        var values = Optional(settings.values(Self.team).makeAsyncIterator())
         #expect(try await values?.next() == "Falcons")
         try await other.set(Self.team, to: "Hawks")
         try await ticks.tick()
