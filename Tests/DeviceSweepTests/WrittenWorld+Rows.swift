@@ -55,7 +55,7 @@ extension WrittenWorld {
         let place = Int.random(in: 0..<4, using: &random)
         run(
             """
-            UPDATE OR IGNORE \(table.quoted) SET \(column.quoted) = \(value) WHERE \(table.quotedKey) =
+            PRAGMA foreign_keys = ON; UPDATE OR IGNORE \(table.quoted) SET \(column.quoted) = \(value) WHERE \(table.quotedKey) =
             (SELECT \(table.quotedKey) FROM \(table.quoted) LIMIT 1 OFFSET \(place))
             """)
     }
@@ -97,7 +97,7 @@ extension WrittenWorld {
             let value = column.kind.literal(using: &random, odd: odd)
             run(
                 """
-                UPDATE OR IGNORE \(table.quoted) SET \(column.quoted) = \(value)
+                PRAGMA foreign_keys = ON; UPDATE OR IGNORE \(table.quoted) SET \(column.quoted) = \(value)
                 WHERE \(table.quotedKey) = \(key)
                 """, on: other)
         }

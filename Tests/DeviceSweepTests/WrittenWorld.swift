@@ -198,6 +198,10 @@ final class WrittenWorld {
                 try? connection.execute("ROLLBACK")
             }
             see()
+            // A table may be away.
+            if tells == .max, let now = try? rows(device.connection()) {
+                history.append("-- has \(now)")
+            }
         } catch {
             Issue.record("\(error) \(story)")
         }
@@ -312,7 +316,7 @@ final class WrittenWorld {
             if !isLoose {
                 let lost = Set(described(before, known)).symmetricDifference(
                     described(after, known))
-                #expect(lost.isEmpty, "the exchange changed \(lost): \(story)")
+                #expect(lost.isEmpty, "the exchange changed \(lost) of \(before): \(story)")
             }
             tally["exchanged", default: 0] += 1
         }

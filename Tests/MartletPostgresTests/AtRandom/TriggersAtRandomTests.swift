@@ -174,7 +174,7 @@ private final class TriggeredWorld {
             CREATE FUNCTION trace() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
                 INSERT INTO public.kept VALUES (NEW.note);
                 INSERT INTO public.traces (note) VALUES (NEW.note || ' ' ||
-                    '2026-11-25 09:30:00+00'::timestamptz::text || ' ' || '\\x00'::bytea::text);
+                    '2026-11-25 09:30:00+00'::timestamptz::text || ' ' || E'\\\\x00'::bytea::text);
                 RETURN NULL; END $$;
             GRANT ALL ON kept TO martlet_owner;
             CREATE TRIGGER m AFTER INSERT OR UPDATE ON acts FOR EACH ROW EXECUTE FUNCTION trace()

@@ -97,6 +97,10 @@ private final class MisconfiguredWorld {
                 undone("-- adopt") + undone("-- read")
                 + left.filter { !$0.setup.undo.hasPrefix("-- ") }
         }
+        // An adoption mends the publication, too.
+        left =
+            left.filter { $0.setup.undo.hasPrefix("-- adopt") }
+            + left.filter { !$0.setup.undo.hasPrefix("-- adopt") }
         left = left.filter { !$0.setup.isLast } + left.filter(\.setup.isLast)
         while let (setup, number) = left.popLast() {
             try undo(setup, number)
