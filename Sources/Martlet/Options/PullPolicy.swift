@@ -10,15 +10,9 @@
 public struct PullPolicy: Hashable, Sendable {
     /// The time from the end of one exchange to the next; nil never polls. The client does not poll
     /// while the live connection is open.
-    package var pollInterval: Duration?
+    let pollInterval: Duration?
     /// Whether the client keeps a connection open over which changes arrive at once.
-    package var isLive: Bool
-
-    /// Creates a policy.
-    package init(pollInterval: Duration?, isLive: Bool) {
-        self.pollInterval = pollInterval
-        self.isLive = isLive
-    }
+    let isLive: Bool
 
     /// A policy that asks only when the app does, and with every change of its own.
     public static let onRequest = PullPolicy(pollInterval: nil, isLive: false)

@@ -39,12 +39,13 @@ extension Simulator {
         }
         // The save was made on top of one that was refused for such a reason.
         if receipt.reason == .dependency, records.contains(where: refused.contains) { return }
-        // It may need a unique value that the refused save gave up.
-        let types = Set(records.map(\.type))
-        if receipt.reason == .constraint, refused.contains(where: { types.contains($0.type) }) {
-            return
+        guard mix.people == .together else {
+            // It may also refer to a record of the refused save, delete what that one untied, or
+            // need a unique value that it gave up.
+            let types = Set(records.map(\.type))
+            if refused.contains(where: { types.contains($0.type) }) { return }
+            throw failure(sentence)
         }
-        guard mix.people == .together else { throw failure(sentence) }
         // A person who does not see an own save may change records that the save had deleted.
         if records.contains(where: refused.contains) || save.isBesideUnapplied { return }
         let others = (Int(save.seenAll)..<logged.count).lazy
@@ -71,6 +72,7 @@ extension Simulator {
                 if set.changes.contains(where: { isTarget($0) && $0.operation == .delete }) {
                     return true
                 }
+                guard app.random != nil else { return false }
                 let isMade = logged.contains { entry in
                     entry.types.contains { $0.name == change.type && $0.create.contains(id) }
                 }
