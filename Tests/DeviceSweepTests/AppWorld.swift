@@ -145,7 +145,7 @@ final class AppWorld {
     private func lookAround() async throws {
         for observer in observers {
             let fresh = try await observer.fresh(database)
-            let hasCome = await holds(within: .seconds(20)) { observer.last == fresh }
+            let hasCome = await holds { observer.last == fresh }
             #expect(
                 hasCome,
                 "\(observer.name) shows \(observer.last ?? "nothing") and is \(fresh): \(story)")

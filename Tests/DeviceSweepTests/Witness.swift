@@ -92,9 +92,10 @@ final class Witness {
     private func see(_ table: String, _ key: String, _ row: [String]) {
         let none = [Set<String>](repeating: [], count: row.count)
         for (index, value) in row.enumerated() {
-            let value =
-                value.hasPrefix(Self.away) ? String(value.dropFirst(Self.away.count)) : value
+            let isAway = value.hasPrefix(Self.away)
+            let value = isAway ? String(value.dropFirst(Self.away.count)) : value
             shown[table, default: [:]][key, default: none][index].insert(value)
+            if isAway { shown[table]?[key]?[index].insert(Self.away) }
         }
     }
 
@@ -126,6 +127,18 @@ final class Witness {
         }
     }
 
+    /// Whether a reference that became NULL refers to a record that is deleted, and the device could not show it:
+    /// another program has given the column another name. The device knows the row without this value, and the
+    /// server follows the reference.
+    private func isFollowed(
+        _ column: RandomColumn, _ value: String, _ new: String, shown: Set<String>?, _ served: Rows
+    ) -> Bool {
+        guard let target = column.target, new == "NULL", shown?.contains(Self.away) == true else {
+            return false
+        }
+        return served[tables[target].name]?[value] == nil
+    }
+
     /// Returns what an exchange has done to rows of the server that the device has not shown.
     func unseen(_ known: Rows, _ served: Rows) -> [String] {
         var faults: [String] = []
@@ -140,7 +153,9 @@ final class Witness {
                     let value = row[index]
                     // Who deletes a record has seen the record, and maybe not all of it.
                     guard let new = after[key]?[index] else { continue }
-                    guard new != value, shown?[index].contains(value) != true else { continue }
+                    guard new != value, shown?[index].contains(value) != true,
+                        !isFollowed(column, value, new, shown: shown?[index], served)
+                    else { continue }
                     faults.append(
                         "\(table.name) \(key).\(column.name): \(value) became \(new)")
                 }

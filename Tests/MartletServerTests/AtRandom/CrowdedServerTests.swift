@@ -104,7 +104,7 @@ private final class Crowd {
     /// The server knows who waits, and nobody else.
     private func count(after deed: String) async {
         let wanted = listeners.count { $0.way != .idle }
-        let isKnown = await holds(within: .seconds(20)) {
+        let isKnown = await holds {
             await live.server.waitingListeners == wanted
         }
         if !isKnown {

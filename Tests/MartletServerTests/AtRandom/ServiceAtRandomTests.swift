@@ -162,7 +162,7 @@ private final class AskedService {
             }
         }
         while answers.endedCount < count {
-            let isMoving = await holds(within: .seconds(20)) {
+            let isMoving = await holds {
                 answers.heldCount > 0 || answers.endedCount == count
             }
             guard isMoving else {

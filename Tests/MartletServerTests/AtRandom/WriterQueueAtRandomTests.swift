@@ -169,7 +169,7 @@ private final class CrowdedQueue {
     }
 
     private func decided(_ names: [String]) async {
-        let areDecided = await holds(within: .seconds(20)) {
+        let areDecided = await holds {
             names.allSatisfy { !verdicts[$0].isEmpty }
         }
         if !areDecided {
