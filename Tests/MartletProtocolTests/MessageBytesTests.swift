@@ -169,7 +169,7 @@ struct MessageBytesTests {
             status: 429, kind: "tooManyConnections", detail: "Too many requests.", retryAfter: 3)
         let bytes = [UInt8](
             #"""
-            {"type":"about:blank","title":"Too Many Requests","status":429,\#
+            {"type":"about:blank","status":429,\#
             "kind":"tooManyConnections","detail":"Too many requests.","retryAfter":3}
             """#.utf8)
         #expect(SyncCoder.encode(problem) == bytes)

@@ -86,8 +86,21 @@ actor ServerProcess {
         );
         """
 
-    /// Starts it and waits until it listens.
+    /// Starts it and waits until it listens. As a service manager would, it starts the program
+    /// again if it ends and says that this helps: a killed server's transaction may hold a lock for
+    /// a while.
     func start() async throws {
+        for _ in 0..<10 {
+            if try await listens() { return }
+            guard let program, await program.end() != 0, lastLines.suffix(300).contains("Try again")
+            else { break }
+        }
+        throw NotListening(description: "The server did not say that it listens:\n\(lastLines)")
+    }
+
+    /// Starts the program.
+    /// - Returns: Whether it listens; if not, it has ended.
+    private func listens() async throws -> Bool {
         let program = try RunningProgram(
             RunningProgram.path("martlet", override: "MARTLET_EXECUTABLE"),
             [
@@ -98,9 +111,9 @@ actor ServerProcess {
         for await line in program.lines where line.contains("listening on") {
             guard let found = line.split(separator: ":").last.flatMap({ Int($0) }) else { break }
             port = found
-            return
+            return true
         }
-        throw NotListening(description: "The server did not say that it listens:\n\(lastLines)")
+        return false
     }
 
     /// The end of what it has logged, over all its starts.

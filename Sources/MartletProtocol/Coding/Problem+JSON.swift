@@ -2,12 +2,11 @@ internal import MartletModel
 
 extension SyncCoder {
     /// Encodes a problem as `application/problem+json` (RFC 9457): `type` (always `about:blank`),
-    /// `title`, `status`, `kind`, `detail`, and `retryAfter` if it is present.
+    /// `status`, `kind`, `detail`, and `retryAfter` if it is present.
     package static func encode(_ problem: Problem) -> [UInt8] {
         var json = JSONWriter()
         json.beginObject()
         json.member("type", "about:blank")
-        json.member("title", Problem.title(ofStatus: problem.status))
         json.member("status", Int64(problem.status))
         json.member("kind", problem.kind)
         json.member("detail", problem.detail)
@@ -50,30 +49,4 @@ extension SyncCoder {
 extension Problem {
     /// The kind of a problem whose body could not be read.
     package static let unknownKind = "unknown"
-
-    /// Returns the reason phrase of an HTTP status (RFC 9110, RFC 6585).
-    static func title(ofStatus status: Int) -> String {
-        switch status {
-        case 400: "Bad Request"
-        case 401: "Unauthorized"
-        case 403: "Forbidden"
-        case 404: "Not Found"
-        case 405: "Method Not Allowed"
-        case 406: "Not Acceptable"
-        case 408: "Request Timeout"
-        case 409: "Conflict"
-        case 411: "Length Required"
-        case 413: "Content Too Large"
-        case 415: "Unsupported Media Type"
-        case 422: "Unprocessable Content"
-        case 426: "Upgrade Required"
-        case 429: "Too Many Requests"
-        case 431: "Request Header Fields Too Large"
-        case 500: "Internal Server Error"
-        case 501: "Not Implemented"
-        case 503: "Service Unavailable"
-        case 507: "Insufficient Storage"
-        default: status < 500 ? "Request Refused" : "Server Error"
-        }
-    }
 }
