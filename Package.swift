@@ -40,6 +40,7 @@ let kits: [Target] = [
 // Targets that devices and servers share.
 let model: [Target] = [
     code("MartletModel"),
+    code("MartletRules", "MartletModel"),
     code("MartletProtocol", "MartletModel"),
     code("SQLiteRecords", "SQLiteKit", "MartletModel", "MartletProtocol"),
     code("WebTokens", "OpenSSLKit", "MartletModel", "MartletProtocol"),
@@ -154,6 +155,7 @@ let suites: [Target] = [
     suite(
         "MartletTestingTests", "MartletModel", "MartletProtocol", "MartletDevice", "Martlet",
         "MartletTesting", "Waiting", "SocketTalk"),
+    suite("MartletRulesTests", "MartletModel", "MartletRules"),
     suite("HouseRulesTests"),
     suite("OpenSSLKitTests", "OpenSSLKit"),
     suite("WebTokensTests", "OpenSSLKit", "MartletModel", "WebTokens"),
@@ -175,8 +177,8 @@ let suites: [Target] = [
     suite(
         "MartletPostgresTests", "ConnectionKit", "RandomKit", "SQLiteKit", "OpenSSLKit",
         "PostgresKit",
-        "MartletModel", "MartletProtocol", "SQLiteRecords", "MartletServerCore", "MartletEmbedded",
-        "MartletPostgres", "Waiting", "TestDatabases"),
+        "MartletModel", "MartletRules", "MartletProtocol", "SQLiteRecords", "MartletServerCore",
+        "MartletEmbedded", "MartletPostgres", "Waiting", "TestDatabases"),
     suite(
         "MartletRedisTests", "ConnectionKit", "CompressionKit", "RedisKit", "MartletServerCore",
         "MartletRedis", "TestDatabases"),

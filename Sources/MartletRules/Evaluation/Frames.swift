@@ -1,0 +1,222 @@
+internal import MartletModel
+
+/// The rows that a condition has at hand while it is computed: the judged one, and one of each
+/// source of the queries around.
+struct Frames {
+    private let evaluator: RuleEvaluator
+    private var rows: [RuleRow]
+
+    init(evaluator: RuleEvaluator, _ row: RuleRow) {
+        self.evaluator = evaluator
+        rows = [row]
+    }
+
+    /// Returns whether a condition holds; nil for unknown.
+    /// - Throws: `RuleValueFault` if a value cannot be computed; what the storage throws.
+    mutating func truth(_ node: Node) throws -> Bool? {
+        switch node {
+        case .not(let inner): return try truth(inner).map { !$0 }
+        case .and(let nodes): return try joined(nodes, decided: false)
+        case .or(let nodes): return try joined(nodes, decided: true)
+        case .role(let role): return evaluator.viewer.roles.contains(role)
+        case .comparison(let comparison, let left, let right):
+            return try value(left).order(value(right)).map(comparison.holds)
+        case .test(let inner, nil): return try value(inner) == .null
+        case .test(let inner, let expected): return try truth(inner) == expected
+        case .distinct(let left, let right):
+            let (left, right) = (try value(left), try value(right))
+            if left == .null || right == .null { return left != right }
+            return left.order(right) != 0
+        case .list(let node, let nodes):
+            return try joined(nodes.map { .comparison(.equal, node, $0) }, decided: true)
+        case .among(let node, let query): return try contains(value(node), query)
+        case .like(let text, let pattern, let escape):
+            return try like(value(text), value(pattern), escape.map { try value($0) })
+        case .exists(let query):
+            var isFound = false
+            try visit(query) { _ in
+                isFound = true
+                return false
+            }
+            return isFound
+        default:
+            guard case .boolean(let truth) = try value(node) else { return nil }
+            return truth
+        }
+    }
+
+    /// Joins conditions with AND or OR, which `decided` ends.
+    private mutating func joined(_ nodes: [Node], decided: Bool) throws -> Bool? {
+        var result: Bool? = !decided
+        for node in nodes {
+            switch try truth(node) {
+            case decided: return decided
+            case nil: result = nil
+            default: break
+            }
+        }
+        return result
+    }
+
+    /// Returns a value.
+    /// - Throws: `RuleValueFault` if it cannot be computed; what the storage throws.
+    mutating func value(_ node: Node) throws -> RuleValue {
+        switch node {
+        case .constant(let value): return value
+        case .column(let frame, let column, let type):
+            return RuleValue(rows[frame][column], type)
+        case .user: return evaluator.viewer.user.map { .text($0) } ?? .null
+        case .claim(let name): return evaluator.viewer.claims[name].map { .text($0) } ?? .null
+        case .today: return .date(evaluator.viewer.today)
+        case .arithmetic(let sign, let left, let right):
+            return try value(left).computed(sign, value(right))
+        case .negative(let inner): return try RuleValue.integer(0).computed(.minus, value(inner))
+        case .cast(let inner, let type): return try value(inner).cast(to: type)
+        case .coalesce(let nodes):
+            for node in nodes {
+                let value = try value(node)
+                if value != .null { return value }
+            }
+            return .null
+        case .nullIf(let left, let right):
+            let value = try value(left)
+            return try value.order(self.value(right)) == 0 ? .null : value
+        case .scalar(let query):
+            var found: [RuleValue] = []
+            try visit(query) { value in
+                found.append(value)
+                return found.count < 2
+            }
+            guard found.count < 2 else {
+                throw RuleValueFault("a query in brackets has more than one row")
+            }
+            return found.first ?? .null
+        default: return try truth(node).map { .boolean($0) } ?? .null
+        }
+    }
+
+    private mutating func contains(_ value: RuleValue, _ query: ResolvedQuery) throws -> Bool? {
+        var result: Bool? = false
+        try visit(query) { other in
+            switch value.order(other) {
+            case 0: result = true
+            case nil: result = nil
+            default: break
+            }
+            return result != true
+        }
+        return result
+    }
+
+    private func like(
+        _ text: RuleValue, _ pattern: RuleValue, _ escape: RuleValue?
+    ) throws -> Bool? {
+        guard case .text(let text) = text, case .text(let pattern) = pattern else { return nil }
+        guard let escape else { return try LikePattern.matches(text, pattern, escape: "\\") }
+        guard case .text(let sign) = escape else { return nil }
+        guard sign.unicodeScalars.count < 2 else {
+            throw RuleValueFault("an escape character of LIKE is one character")
+        }
+        return try LikePattern.matches(text, pattern, escape: sign.unicodeScalars.first)
+    }
+
+    // MARK: - Queries
+
+    /// Calls a closure with what a query selects, until it wants no more.
+    private mutating func visit(
+        _ query: ResolvedQuery, _ body: (RuleValue) throws -> Bool
+    ) throws {
+        for condition in query.conditions where try truth(condition) != true { return }
+        guard !query.order.isEmpty || query.limit != nil else {
+            _ = try descend(query, 0) { frames in
+                try body(try query.output.map { try frames.value($0) } ?? .null)
+            }
+            return
+        }
+        var found: [(keys: [RuleValue], ids: [RuleValue], output: RuleValue)] = []
+        _ = try descend(query, 0) { frames in
+            found.append(
+                (
+                    try query.order.map { try frames.value($0.value) },
+                    query.sources.map { RuleValue(frames.rows[$0.frame][0], .any) },
+                    try query.output.map { try frames.value($0) } ?? .null
+                ))
+            return true
+        }
+        found.sort { Self.isBefore($0.keys, $0.ids, $1.keys, $1.ids, query.order) }
+        for row in found.prefix(query.limit ?? found.count) {
+            guard try body(row.output) else { return }
+        }
+    }
+
+    private static func isBefore(
+        _ keys: [RuleValue], _ ids: [RuleValue], _ otherKeys: [RuleValue],
+        _ otherIDs: [RuleValue], _ order: [ResolvedQuery.Order]
+    ) -> Bool {
+        for (index, part) in order.enumerated() {
+            let (one, other) = (keys[index], otherKeys[index])
+            if one == .null || other == .null {
+                if one == other { continue }
+                return (one == .null) == part.nullsFirst
+            }
+            guard let difference = one.order(other), difference != 0 else { continue }
+            return (difference < 0) != part.isDescending
+        }
+        // Rows that are equal so far have a fixed order all the same.
+        for (one, other) in zip(ids, otherIDs) {
+            guard let difference = one.order(other), difference != 0 else { continue }
+            return difference < 0
+        }
+        return false
+    }
+
+    /// Binds rows to the sources of a query, from one on.
+    /// - Returns: Whether more is wanted.
+    private mutating func descend(
+        _ query: ResolvedQuery, _ index: Int, _ body: (inout Frames) throws -> Bool
+    ) throws -> Bool {
+        guard index < query.sources.count else { return try body(&self) }
+        let source = query.sources[index]
+        var match: (column: Int, value: Value)?
+        if let lookup = source.lookup {
+            switch try value(lookup.value) {
+            case .null: return true
+            case .integer(let number): match = (lookup.column, .integer(number))
+            case .text(let text): match = (lookup.column, .text(text))
+            default: break
+            }
+        }
+        while rows.count <= source.frame { rows.append([]) }
+        var wantsMore = true
+        let evaluator = evaluator
+        try evaluator.rows.visit(source.type, where: match) { row in
+            rows[source.frame] = row
+            for filter in source.filters where try truth(filter) != true { return true }
+            guard try evaluator.maySelect(row, of: source.type) else { return true }
+            wantsMore = try descend(query, index + 1, body)
+            return wantsMore
+        }
+        return wantsMore
+    }
+}
+
+extension RuleValue {
+    /// Reads a value of a column.
+    init(_ value: Value, _ type: RuleType) {
+        switch (value, type) {
+        case (.null, _): self = .null
+        case (.boolean(let value), _): self = .boolean(value)
+        case (.integer(let number), .boolean): self = .boolean(number != 0)
+        case (.integer(let number), .real): self = .real(Double(number))
+        case (.integer(let number), .numeric):
+            self = Decimal10(String(number)).map { .decimal($0) } ?? .integer(number)
+        case (.integer(let number), _): self = .integer(number)
+        case (.real(let number), .numeric):
+            self = Decimal10("\(number)").map { .decimal($0) } ?? .real(number)
+        case (.real(let number), _): self = .real(number)
+        case (.text(let text), .numeric):
+            self = Decimal10(text).map { .decimal($0) } ?? .text(text)
+        case (.text(let text), _): self = .text(text)
+        }
+    }
+}

@@ -1,0 +1,319 @@
+internal import MartletModel
+
+/// Finds the columns and types of an expression, and turns it into nodes.
+struct Resolver {
+    /// A source of rows that a name may refer to.
+    struct Source {
+        let alias: String
+        let type: Int
+        let frame: Int
+    }
+
+    let schema: Schema
+    /// The sources of each query, from the outermost to the innermost one.
+    var scopes: [[Source]]
+    var nextFrame = 1
+
+    /// Creates a resolver for policies of a type.
+    init(_ schema: Schema, type: Int) {
+        self.schema = schema
+        scopes = [[Source(alias: schema.types[type].name, type: type, frame: 0)]]
+    }
+
+    /// Returns the condition of a policy.
+    /// - Throws: `RulesFault` for an unknown name, and for types that do not fit.
+    mutating func condition(_ expression: Expression) throws(RulesFault) -> Node {
+        let (node, type) = try resolve(expression)
+        return try boolean(node, type, expression)
+    }
+
+    private func boolean(
+        _ node: Node, _ type: RuleType, _ expression: Expression
+    ) throws(RulesFault) -> Node {
+        switch type {
+        case .boolean: return node
+        case .unknown: return try literal(node, as: .boolean, expression.position)
+        default:
+            throw RulesFault(
+                "a condition is expected here, and this is of the type \(type.rawValue)",
+                at: expression.position, remedy: "compare it with something")
+        }
+    }
+
+    /// Returns an expression's node and type.
+    mutating func resolve(_ expression: Expression) throws(RulesFault) -> (Node, RuleType) {
+        switch expression.content {
+        case .null: return (.constant(.null), .unknown)
+        case .boolean(let value): return (.constant(.boolean(value)), .boolean)
+        case .text(let text): return (.constant(.text(text)), .unknown)
+        case .integer(let digits):
+            guard let number = Int64(digits) else { return try decimal(digits, expression) }
+            return (.constant(.integer(number)), .integer)
+        case .decimal(let digits): return try decimal(digits, expression)
+        case .column(let source, let name):
+            return try column(source, name, expression.position)
+        case .call(let name, let arguments):
+            return try call(name, arguments, expression.position)
+        case .cast(let operand, let type): return try cast(operand, type)
+        case .arithmetic(let sign, let left, let right):
+            return try arithmetic(sign, left, right, expression.position)
+        case .negative(let operand):
+            let (node, type) = try resolve(operand)
+            guard type == .integer else { throw noNumber(type, operand.position) }
+            return (.negative(node), .integer)
+        case .scalar(let query):
+            let (resolved, type) = try self.query(query, needsOutput: true)
+            return (.scalar(resolved), type)
+        default: return (try logical(expression), .boolean)
+        }
+    }
+
+    private mutating func logical(_ expression: Expression) throws(RulesFault) -> Node {
+        func negated(_ node: Node, _ isNegated: Bool) -> Node { isNegated ? .not(node) : node }
+        switch expression.content {
+        case .not(let operand): return .not(try condition(operand))
+        case .and(let all): return .and(try conditions(all))
+        case .or(let all): return .or(try conditions(all))
+        case .comparison(let comparison, let left, let right):
+            return try compared(comparison, left, right)
+        case .test(let operand, nil, let isNegated):
+            return negated(.test(try resolve(operand).0, truth: nil), isNegated)
+        case .test(let operand, let truth, let isNegated):
+            return negated(.test(try condition(operand), truth: truth), isNegated)
+        case .distinct(let left, let right, let isNegated):
+            let (left, right) = try pair(left, right, isOrder: false)
+            return negated(.distinct(left, right), isNegated)
+        case .between(let value, let lower, let upper, let isNegated):
+            let inside = Node.and([
+                try compared(.greaterOrEqual, value, lower),
+                try compared(.lessOrEqual, value, upper),
+            ])
+            return negated(inside, isNegated)
+        case .list(let value, let list, let isNegated):
+            // Each member takes the value's type, and the value that of the first one with a type.
+            return negated(.or(try members(value, list)), isNegated)
+        case .among(let value, let query, let isNegated):
+            return negated(try among(value, query), isNegated)
+        case .like(let text, let pattern, let escape, let isNegated):
+            let escape = try escape.map { (some) throws(RulesFault) in try self.text(some) }
+            return negated(
+                .like(try self.text(text), try self.text(pattern), escape: escape), isNegated)
+        case .exists(let query): return .exists(try self.query(query, needsOutput: false).0)
+        default:
+            throw RulesFault("a condition is expected here", at: expression.position)
+        }
+    }
+
+    private mutating func conditions(_ all: [Expression]) throws(RulesFault) -> [Node] {
+        var nodes: [Node] = []
+        for expression in all { nodes.append(try condition(expression)) }
+        return nodes
+    }
+
+    private mutating func members(
+        _ value: Expression, _ list: [Expression]
+    ) throws(RulesFault) -> [Node] {
+        var nodes: [Node] = []
+        for member in list { nodes.append(try compared(.equal, value, member)) }
+        return nodes
+    }
+
+    private mutating func among(
+        _ value: Expression, _ query: Query
+    ) throws(RulesFault) -> Node {
+        let (node, type) = try resolve(value)
+        let (resolved, other) = try self.query(query, needsOutput: true)
+        let (left, right) = try fitted(
+            (node, type), (resolved.output ?? .constant(.null), other), isOrder: false,
+            value.position)
+        var query = resolved
+        query.output = right
+        return .among(left, query)
+    }
+
+    /// Returns a text; a literal is one.
+    private mutating func text(_ expression: Expression) throws(RulesFault) -> Node {
+        let (node, type) = try resolve(expression)
+        guard type == .text || type == .unknown || type == .any else {
+            throw RulesFault(
+                "a text is expected here, and this is of the type \(type.rawValue)",
+                at: expression.position, remedy: "write “::text” behind it")
+        }
+        return node
+    }
+
+    private func decimal(
+        _ digits: String, _ expression: Expression
+    ) throws(RulesFault) -> (Node, RuleType) {
+        guard let number = Decimal10(digits) else {
+            throw RulesFault(
+                "the number “\(digits)” is not supported", at: expression.position,
+                remedy: "write it without an exponent")
+        }
+        return (.constant(.decimal(number)), .numeric)
+    }
+
+    private func noNumber(_ type: RuleType, _ position: TextPosition) -> RulesFault {
+        RulesFault(
+            "an integer is expected here, and this is of the type \(type.rawValue)", at: position)
+    }
+}
+
+// MARK: - Names
+
+extension Resolver {
+    private func column(
+        _ source: String?, _ name: String, _ position: TextPosition
+    ) throws(RulesFault) -> (Node, RuleType) {
+        for scope in scopes.reversed() {
+            var found: [(Node, RuleType)] = []
+            for candidate in scope {
+                if let source, !source.hasSameBytes(as: candidate.alias) { continue }
+                let type = schema.types[candidate.type]
+                if let (index, kind) = Self.column(name, of: type) {
+                    found.append(
+                        (.column(frame: candidate.frame, column: index, type: kind), kind))
+                } else if source != nil {
+                    throw unknown(name, of: type, position)
+                }
+            }
+            if found.count > 1 {
+                throw RulesFault(
+                    "more than one source has a column “\(name)”", at: position,
+                    remedy: "write the source before it: \(scope[0].alias).\(name)")
+            }
+            if let first = found.first { return first }
+        }
+        if let source {
+            throw RulesFault(
+                "no source here has the name “\(source)”", at: position,
+                remedy: "expected one of \(Self.listed(scopes.joined().map(\.alias)))")
+        }
+        throw unknown(name, of: schema.types[scopes[scopes.count - 1][0].type], position)
+    }
+
+    private static func column(_ name: String, of type: EntityType) -> (Int, RuleType)? {
+        if name.hasSameBytes(as: type.key) {
+            return (0, type.keyKind == .integer ? .integer : .text)
+        }
+        return type.index(ofAttribute: name).map { ($0 + 1, RuleType(type.attributes[$0].kind)) }
+    }
+
+    private func unknown(
+        _ name: String, of type: EntityType, _ position: TextPosition
+    ) -> RulesFault {
+        RulesFault(
+            "“\(type.name)” has no column “\(name)”", at: position,
+            remedy: "expected one of \(Self.listed([type.key] + type.attributes.map(\.name)))")
+    }
+
+    static func listed(_ names: [String]) -> String {
+        let shown = names.prefix(12).map { "“\($0)”" }.joined(separator: ", ")
+        return names.count > 12 ? shown + " …" : shown
+    }
+
+    private mutating func call(
+        _ name: String, _ arguments: [Expression], _ position: TextPosition
+    ) throws(RulesFault) -> (Node, RuleType) {
+        switch name {
+        case "martlet_user":
+            try expect(0, arguments, name, position)
+            return (.user, .text)
+        case "martlet_today":
+            try expect(0, arguments, name, position)
+            return (.today, .date)
+        case "martlet_role":
+            return (.role(try word(arguments, name, position)), .boolean)
+        case "martlet_claim":
+            return (.claim(try word(arguments, name, position)), .text)
+        case "current_setting": return try setting(arguments, position)
+        case "coalesce": return try coalesce(arguments, position)
+        case "nullif":
+            guard arguments.count == 2 else {
+                throw RulesFault("“nullif” takes two values in its brackets", at: position)
+            }
+            let type = try resolve(arguments[0]).1
+            let (left, right) = try pair(arguments[0], arguments[1], isOrder: false)
+            return (.nullIf(left, right), type == .unknown ? .text : type)
+        default:
+            let remedies = [
+                "now": "write martlet_today()", "auth.uid": "write martlet_user()",
+                "lower": "store the folded text in a column", "upper": "store it in a column",
+            ]
+            throw RulesFault(
+                "the function “\(name)” is not supported", at: position,
+                remedy: remedies[name]
+                    ?? """
+                    expected martlet_user(), martlet_role('…'), martlet_claim('…'), \
+                    martlet_today(), current_setting('martlet.…'), coalesce(…) or nullif(…)
+                    """)
+        }
+    }
+
+    private func expect(
+        _ count: Int, _ arguments: [Expression], _ name: String, _ position: TextPosition
+    ) throws(RulesFault) {
+        guard arguments.count != count else { return }
+        throw RulesFault(
+            "“\(name)” takes \(count == 0 ? "nothing" : "one text") in its brackets", at: position)
+    }
+
+    private func word(
+        _ arguments: [Expression], _ name: String, _ position: TextPosition
+    ) throws(RulesFault) -> String {
+        try expect(1, arguments, name, position)
+        guard case .text(let text) = arguments[0].content else {
+            throw RulesFault(
+                "“\(name)” takes a text in quotes, such as \(name)('club')",
+                at: arguments[0].position)
+        }
+        return text
+    }
+
+    /// Returns what a setting of a web application's session stands for.
+    private func setting(
+        _ arguments: [Expression], _ position: TextPosition
+    ) throws(RulesFault) -> (Node, RuleType) {
+        guard let first = arguments.first, arguments.count <= 2,
+            case .text(let name) = first.content
+        else {
+            throw RulesFault(
+                "“current_setting” takes the name of a setting in quotes", at: position)
+        }
+        if name == "martlet.user" { return (.user, .text) }
+        let claims = "martlet.claim."
+        if name.hasPrefix(claims), name.count > claims.count {
+            return (.claim(String(name.dropFirst(claims.count))), .text)
+        }
+        throw RulesFault(
+            "the setting “\(name)” has no meaning here", at: first.position,
+            remedy: "expected 'martlet.user' or 'martlet.claim.NAME'")
+    }
+
+    private mutating func coalesce(
+        _ arguments: [Expression], _ position: TextPosition
+    ) throws(RulesFault) -> (Node, RuleType) {
+        guard let first = arguments.first else {
+            throw RulesFault("“coalesce” needs a value", at: position)
+        }
+        var common = try resolve(first)
+        var nodes = [common.0]
+        for argument in arguments.dropFirst() {
+            let next = try resolve(argument)
+            let type = common.1 == .unknown ? next.1 : common.1
+            let (_, right) = try fitted(
+                (.constant(.null), type), next, isOrder: false, argument.position)
+            if common.1 == .unknown, type != .unknown {
+                nodes = try nodes.map { (node) throws(RulesFault) in
+                    try literal(node, as: type, position)
+                }
+            }
+            guard next.1 == type || next.1 == .unknown else {
+                throw differ(type, next.1, argument.position)
+            }
+            common = (right, type)
+            nodes.append(right)
+        }
+        return (.coalesce(nodes), common.1)
+    }
+}

@@ -1,0 +1,167 @@
+package import MartletModel
+
+/// The policies and privileges of a rules file, resolved against a schema.
+///
+/// The semantics are those of PostgreSQL's row-level security (CREATE POLICY, PostgreSQL 15). Every
+/// type is under row-level security, unless `ALTER TABLE … DISABLE ROW LEVEL SECURITY` lifts it: a
+/// type without a policy shows nobody a row. Everyone has all privileges on a type that no GRANT
+/// names.
+///
+/// ```swift
+/// let program = try RulesProgram("CREATE POLICY own ON notes USING (owner = martlet_user())",
+///     schema: schema)
+/// ```
+package struct RulesProgram: Sendable {
+    /// A policy of one type.
+    package struct Policy: Sendable {
+        /// Its name, unique in its type.
+        package let name: String
+        /// The line of the file on which it begins.
+        package let line: Int
+        package let isPermissive: Bool
+        /// The command to which it applies; nil for all.
+        package let command: PolicyCommand?
+        /// The roles to which it applies; empty for everyone.
+        package let roles: Set<String>
+        let using: Node?
+        let check: Node?
+
+        func applies(to command: PolicyCommand, _ roles: Set<String>) -> Bool {
+            (self.command == nil || self.command == command)
+                && (self.roles.isEmpty || !self.roles.isDisjoint(with: roles))
+        }
+    }
+
+    /// What a role may do with a type.
+    struct Privileges: Sendable {
+        /// The commands, for all columns.
+        var commands: Set<PolicyCommand> = []
+        /// The columns that INSERT and UPDATE may write, if they may not write all.
+        var columns: [PolicyCommand: Set<String>] = [:]
+    }
+
+    package let schema: Schema
+    /// The policies of each type, in the schema's order.
+    package private(set) var policies: [[Policy]]
+    /// Whether a type is under row-level security, in the schema's order.
+    package private(set) var isSecured: [Bool]
+    /// The privileges of each type by role; nil stands for PUBLIC.
+    private(set) var privileges: [[String?: Privileges]]
+
+    /// Reads a rules file.
+    /// - Throws: `RulesFault`, with the line and the column, for what cannot be used.
+    package init(_ text: String, schema: Schema) throws(RulesFault) {
+        self.schema = schema
+        policies = Array(repeating: [], count: schema.types.count)
+        isSecured = Array(repeating: true, count: schema.types.count)
+        privileges = Array(repeating: [:], count: schema.types.count)
+        let statements = try StatementReader.statements(of: text)
+        try grantAll(statements)
+        for statement in statements {
+            switch statement.content {
+            case .createPolicy(let policy): try add(policy)
+            case .privileges(let privileges): try change(privileges)
+            case .rowSecurity(let type, let isEnabled):
+                let position = try Resolver.position(of: type, in: schema)
+                if let isEnabled { isSecured[position] = isEnabled }
+            }
+        }
+        try PolicyCycles(self).refuse(statements)
+    }
+
+    /// Gives everyone everything on types that no GRANT names.
+    private mutating func grantAll(_ statements: [Statement]) throws(RulesFault) {
+        var named: Set<Int> = []
+        for statement in statements {
+            guard case .privileges(let text) = statement.content, text.isGrant else { continue }
+            for position in try positions(text.types) { named.insert(position) }
+        }
+        for position in schema.types.indices where !named.contains(position) {
+            privileges[position][nil] = Privileges(commands: Set(PolicyCommand.allCases))
+        }
+    }
+
+    private func positions(_ types: [NameText]?) throws(RulesFault) -> [Int] {
+        guard let types else { return Array(schema.types.indices) }
+        return try types.map { (type) throws(RulesFault) in
+            try Resolver.position(of: type, in: schema)
+        }
+    }
+
+    private mutating func add(_ text: PolicyText) throws(RulesFault) {
+        let position = try Resolver.position(of: text.type, in: schema)
+        if let other = policies[position].first(where: { $0.name.hasSameBytes(as: text.name.name) })
+        {
+            throw RulesFault(
+                "“\(text.type.name)” has a policy “\(other.name)” already, on line \(other.line)",
+                at: text.name.position, remedy: "give it another name")
+        }
+        let using = try text.using.map { (expression) throws(RulesFault) in
+            var resolver = Resolver(schema, type: position)
+            return try resolver.condition(expression)
+        }
+        let check = try text.check.map { (expression) throws(RulesFault) in
+            var resolver = Resolver(schema, type: position)
+            return try resolver.condition(expression)
+        }
+        policies[position].append(
+            Policy(
+                name: text.name.name, line: text.name.position.line,
+                isPermissive: text.isPermissive, command: text.command,
+                roles: Set(text.roles.map(\.name)), using: using, check: check))
+    }
+
+    private mutating func change(_ text: PrivilegeText) throws(RulesFault) {
+        let roles: [String?] = text.roles.isEmpty ? [nil] : text.roles.map(\.name)
+        for position in try positions(text.types) {
+            let type = schema.types[position]
+            for column in text.privileges?.flatMap({ $0.columns ?? [] }) ?? [] {
+                guard !column.name.hasSameBytes(as: type.key),
+                    type.index(ofAttribute: column.name) == nil
+                else { continue }
+                throw RulesFault(
+                    "“\(type.name)” has no column “\(column.name)”", at: column.position,
+                    remedy: "expected one of \(Resolver.listed(type.attributes.map(\.name)))")
+            }
+            for role in roles { change(text, position, role) }
+        }
+    }
+
+    private mutating func change(_ text: PrivilegeText, _ position: Int, _ role: String?) {
+        let all = PolicyCommand.allCases.map {
+            PrivilegeText.Privilege(command: $0, columns: nil)
+        }
+        var held = privileges[position][role] ?? Privileges()
+        for privilege in text.privileges ?? all {
+            let columns = Set((privilege.columns ?? []).map(\.name))
+            switch (text.isGrant, privilege.columns == nil) {
+            case (true, true): held.commands.insert(privilege.command)
+            case (true, false): held.columns[privilege.command, default: []].formUnion(columns)
+            // As in PostgreSQL, this takes the privileges on columns as well.
+            case (false, true):
+                held.commands.remove(privilege.command)
+                held.columns[privilege.command] = nil
+            // A privilege on the whole type stays.
+            case (false, false): held.columns[privilege.command]?.subtract(columns)
+            }
+        }
+        privileges[position][role] = held
+    }
+}
+
+extension RulesProgram {
+    /// Returns whether somebody with these roles may do a command on some columns of a type.
+    /// - Parameters:
+    ///   - columns: The columns that INSERT or UPDATE writes.
+    ///   - type: The position of the type in the schema.
+    package func mayUse(
+        _ command: PolicyCommand, _ columns: [String] = [], of type: Int, roles: Set<String>
+    ) -> Bool {
+        let held = privileges[type].filter { role, _ in role.map(roles.contains) ?? true }.values
+        if held.contains(where: { $0.commands.contains(command) }) { return true }
+        let allowed = held.compactMap { $0.columns[command] }.reduce(into: Set()) {
+            $0.formUnion($1)
+        }
+        return !allowed.isEmpty && columns.allSatisfy(allowed.contains)
+    }
+}

@@ -1,0 +1,140 @@
+internal import MartletModel
+
+extension RuleValue {
+    /// Returns the order of two values: negative, 0 or positive; nil if one is NULL, or if values
+    /// of columns without a type do not compare.
+    ///
+    /// Texts are compared by their bytes. An integer and a double are compared as doubles, as
+    /// PostgreSQL does.
+    func order(_ other: RuleValue) -> Int? {
+        switch (self, other) {
+        case (.boolean(let a), .boolean(let b)): Self.order(a ? 1 : 0, b ? 1 : 0)
+        case (.integer(let a), .integer(let b)): Self.order(a, b)
+        case (.date(let a), .date(let b)): Self.order(a, b)
+        case (.text(let a), .text(let b)): Self.order(a, b)
+        // A column without a type has its days as texts.
+        case (.date(let day), .text(let text)):
+            CalendarDay.days(text).map { Self.order(day, $0) }
+        case (.text(let text), .date(let day)):
+            CalendarDay.days(text).map { Self.order($0, day) }
+        case (.decimal(let a), .decimal(let b)): Self.order(a, b)
+        case (.decimal(let a), .integer(let b)):
+            Decimal10(String(b)).map { Self.order(a, $0) }
+        case (.integer(let a), .decimal(let b)):
+            Decimal10(String(a)).map { Self.order($0, b) }
+        default: realOrder(other)
+        }
+    }
+
+    private func realOrder(_ other: RuleValue) -> Int? {
+        guard let a = double, let b = other.double else { return nil }
+        return Self.order(a, b)
+    }
+
+    private var double: Double? {
+        switch self {
+        case .integer(let number): Double(number)
+        case .real(let number): number
+        case .decimal(let number): number.double
+        default: nil
+        }
+    }
+
+    private static func order<T: Comparable>(_ a: T, _ b: T) -> Int {
+        a < b ? -1 : (b < a ? 1 : 0)
+    }
+
+    private static func order(_ a: String, _ b: String) -> Int {
+        if a.hasSameBytes(as: b) { return 0 }
+        return a.utf8.lexicographicallyPrecedes(b.utf8) ? -1 : 1
+    }
+
+    /// Returns the value as another type.
+    /// - Throws: `RuleValueFault` if it has no meaning there.
+    func cast(to type: RuleType) throws(RuleValueFault) -> RuleValue {
+        switch (self, type) {
+        case (.null, _): return .null
+        case (.boolean, .boolean), (.integer, .integer), (.real, .real), (.decimal, .numeric),
+            (.text, .text), (.date, .date), (.text, .blob):
+            return self
+        case (.text(let text), _): if let value = Self.read(text, as: type) { return value }
+        case (.integer(let number), .real): return .real(Double(number))
+        case (.integer(let number), .numeric):
+            if let decimal = Decimal10(String(number)) { return .decimal(decimal) }
+        case (.integer(let number), .boolean): return .boolean(number != 0)
+        case (.boolean(let value), .integer): return .integer(value ? 1 : 0)
+        case (.decimal(let number), .real): return .real(number.double)
+        case (.boolean(let value), .text): return .text(value ? "true" : "false")
+        case (.integer(let number), .text): return .text(String(number))
+        case (.date(let days), .text):
+            let (milliseconds, isTooLarge) = days.multipliedReportingOverflow(by: 86_400_000)
+            if !isTooLarge {
+                return .text(String(Timestamp.rfc3339(milliseconds: milliseconds).prefix(10)))
+            }
+        default: break
+        }
+        throw RuleValueFault("a value is no \(type.rawValue)")
+    }
+
+    private static func read(_ text: String, as type: RuleType) -> RuleValue? {
+        let trimmed = text.trimmingSpaces()
+        switch type {
+        case .integer: return Int64(trimmed).map { .integer($0) }
+        case .real: return Double(trimmed).map { .real($0) }
+        case .numeric: return Decimal10(trimmed).map { .decimal($0) }
+        case .date: return CalendarDay.days(trimmed).map { .date($0) }
+        case .boolean:
+            switch trimmed.lowercased() {
+            case "true", "t", "yes", "y", "on", "1": return .boolean(true)
+            case "false", "f", "no", "n", "off", "0": return .boolean(false)
+            default: return nil
+            }
+        case .text, .blob, .any, .unknown: return .text(text)
+        }
+    }
+
+    /// Returns the result of an operator of arithmetic; NULL if one value is NULL.
+    /// - Throws: `RuleValueFault` if there is none.
+    func computed(
+        _ sign: Arithmetic, _ other: RuleValue
+    ) throws(RuleValueFault) -> RuleValue {
+        switch (self, other) {
+        case (.null, _), (_, .null): return .null
+        case (.integer(let a), .integer(let b)): return .integer(try Self.computed(sign, a, b))
+        case (.date(let day), .integer(let count)) where sign == .plus || sign == .minus:
+            return .date(try Self.computed(sign, day, count))
+        case (.integer(let count), .date(let day)) where sign == .plus:
+            return .date(try Self.computed(sign, day, count))
+        case (.date(let a), .date(let b)) where sign == .minus:
+            return .integer(try Self.computed(sign, a, b))
+        default: throw RuleValueFault("“\(sign.rawValue)” has no result for these values")
+        }
+    }
+
+    private static func computed(
+        _ sign: Arithmetic, _ a: Int64, _ b: Int64
+    ) throws(RuleValueFault) -> Int64 {
+        if b == 0, sign == .divided || sign == .remainder {
+            throw RuleValueFault("a division by zero")
+        }
+        let (result, isTooLarge) =
+            switch sign {
+            case .plus: a.addingReportingOverflow(b)
+            case .minus: a.subtractingReportingOverflow(b)
+            case .times: a.multipliedReportingOverflow(by: b)
+            case .divided: a.dividedReportingOverflow(by: b)
+            case .remainder: b == -1 ? (0, false) : a.remainderReportingOverflow(dividingBy: b)
+            }
+        guard !isTooLarge else { throw RuleValueFault("a number is too large") }
+        return result
+    }
+}
+
+extension String {
+    fileprivate func trimmingSpaces() -> String {
+        let spaces: Set<Unicode.Scalar> = [" ", "\t", "\n", "\r"]
+        let start = unicodeScalars.drop { spaces.contains($0) }
+        guard let last = start.lastIndex(where: { !spaces.contains($0) }) else { return "" }
+        return String(start[...last])
+    }
+}

@@ -1,0 +1,177 @@
+/// Conditions of policies that chance writes in SQL.
+struct RandomCondition {
+    let tables: [RandomRules.Table]
+    /// The first table that queries inside may read.
+    let readable: Int
+    /// The sources that names may refer to, from the outermost query on.
+    private var scope: [(alias: String, table: RandomRules.Table)] = []
+    private var aliases = 0
+
+    init(tables: [RandomRules.Table], readable: Int) {
+        self.tables = tables
+        self.readable = readable
+    }
+
+    /// Returns a condition of a policy on a table.
+    mutating func condition(of table: RandomRules.Table, _ chance: inout Chance) -> String {
+        scope = [(table.name, table)]
+        aliases = 0
+        return condition(3, &chance)
+    }
+
+    private mutating func condition(_ depth: Int, _ chance: inout Chance) -> String {
+        guard depth > 0, chance.percent(70) else { return predicate(depth, &chance) }
+        switch chance.number(0..<8) {
+        case 0, 1:
+            return "\(condition(depth - 1, &chance)) AND \(condition(depth - 1, &chance))"
+        case 2, 3:
+            return "\(condition(depth - 1, &chance)) OR \(condition(depth - 1, &chance))"
+        case 4: return "NOT \(predicate(depth - 1, &chance))"
+        case 5: return "(\(condition(depth - 1, &chance)))"
+        case 6:
+            let test = chance.one(of: [
+                "IS TRUE", "IS NOT TRUE", "IS FALSE", "IS NULL", "IS UNKNOWN",
+            ])
+            return "(\(condition(depth - 1, &chance))) \(test)"
+        default: return predicate(depth, &chance)
+        }
+    }
+
+    private mutating func predicate(_ depth: Int, _ chance: inout Chance) -> String {
+        let kind = chance.one(of: [
+            RandomRules.Kind.integer, .integer, .text, .text, .date, .numeric,
+        ])
+        switch chance.number(0..<14) {
+        case 0: return "martlet_role('\(chance.one(of: RandomRules.roles))')"
+        case 1: return column(.boolean, &chance) ?? "true"
+        case 2: return "\(value(kind, depth, &chance)) IS \(chance.percent(50) ? "NOT " : "")NULL"
+        case 3:
+            let not = chance.percent(50) ? "NOT " : ""
+            return """
+                \(value(kind, depth, &chance)) IS \(not)DISTINCT FROM \
+                \(value(kind, depth, &chance))
+                """
+        case 4:
+            let list = (0..<chance.number(1..<4)).map { _ in value(kind, 0, &chance) }
+            return
+                "\(value(kind, depth, &chance)) \(maybeNot(&chance))IN (\(list.joined(separator: ", ")))"
+        case 5:
+            return """
+                \(value(kind, depth, &chance)) \(maybeNot(&chance))BETWEEN \
+                \(value(kind, 0, &chance)) AND \(value(kind, 0, &chance))
+                """
+        case 6:
+            let pattern = chance.one(of: ["a%", "%b", "_nn", "%", "", "a\\%b", "%o%", "a!_b"])
+            let escape = pattern.contains("!") ? " ESCAPE '!'" : ""
+            return "\(value(.text, depth, &chance)) \(maybeNot(&chance))LIKE '\(pattern)'\(escape)"
+        case 7...9 where depth > 0 && readable < tables.count:
+            return "\(maybeNot(&chance))EXISTS (\(query(nil, depth - 1, &chance)))"
+        case 10 where depth > 0 && readable < tables.count:
+            return """
+                \(value(kind, 0, &chance)) \(maybeNot(&chance))IN \
+                (\(query(kind, depth - 1, &chance)))
+                """
+        default:
+            let sign = chance.one(of: ["=", "=", "=", "<>", "<", "<=", ">", ">=", "!="])
+            return "\(value(kind, depth, &chance)) \(sign) \(value(kind, depth, &chance))"
+        }
+    }
+
+    private func maybeNot(_ chance: inout Chance) -> String { chance.percent(30) ? "NOT " : "" }
+
+    private mutating func value(
+        _ kind: RandomRules.Kind, _ depth: Int, _ chance: inout Chance
+    ) -> String {
+        if chance.percent(60), let column = column(kind, &chance) { return column }
+        switch kind {
+        case .integer: return integer(depth, &chance)
+        case .text:
+            switch chance.number(0..<5) {
+            case 0: return "martlet_user()"
+            case 1: return "martlet_claim('club')"
+            case 2: return "nullif(current_setting('martlet.user', true), '')"
+            default: return "'\(chance.one(of: RandomRules.texts))'"
+            }
+        case .date:
+            switch chance.number(0..<4) {
+            case 0: return "martlet_today()"
+            case 1: return "martlet_today() - \(chance.number(0..<4))"
+            case 2: return "\(column(.date, &chance) ?? "martlet_today()") + 1"
+            default: return "DATE '\(chance.one(of: RandomRules.days))'"
+            }
+        case .numeric: return chance.one(of: ["1.5", "-2", "0.0", "3", "2.25"])
+        case .boolean: return "true"
+        }
+    }
+
+    private mutating func integer(_ depth: Int, _ chance: inout Chance) -> String {
+        switch chance.number(0..<8) {
+        case 0: return "martlet_claim('number')::integer"
+        case 1: return "coalesce(\(column(.integer, &chance) ?? "NULL"), 3)"
+        case 2:
+            let sign = chance.one(of: ["+", "-", "*"])
+            return "(\(column(.integer, &chance) ?? "2") \(sign) \(chance.number(-2..<3)))"
+        case 3: return "(martlet_today() - \(column(.date, &chance) ?? "martlet_today()"))"
+        case 4: return "\(column(.integer, &chance) ?? "2") \(chance.one(of: ["/", "%"])) 2"
+        case 5 where depth > 1 && readable < tables.count:
+            return "(\(query(.integer, 0, &chance, isOne: true)))"
+        case 6: return "-(\(column(.integer, &chance) ?? "2"))"
+        default: return "\(chance.number(-2..<7))"
+        }
+    }
+
+    /// Returns a column of a source, mostly of the innermost ones; nil if no source has one.
+    private func column(_ kind: RandomRules.Kind, _ chance: inout Chance) -> String? {
+        let source = chance.percent(50) ? scope[scope.count - 1] : chance.one(of: scope)
+        var names = source.table.columns.filter { $0.kind == kind }.map(\.name)
+        if kind == .integer { names.append("id") }
+        guard let name = names.randomElement(using: &chance) else { return nil }
+        return scope.count == 1 && chance.percent(50) ? name : "\(source.alias).\(name)"
+    }
+
+    /// Returns a query over tables that may be read.
+    /// - Parameters:
+    ///   - kind: What it selects; nil for anything.
+    ///   - isOne: Whether it must have one row at most.
+    private mutating func query(
+        _ kind: RandomRules.Kind?, _ depth: Int, _ chance: inout Chance, isOne: Bool = false
+    ) -> String {
+        let outer = scope
+        defer { scope = outer }
+        var sources: [(alias: String, table: RandomRules.Table)] = []
+        for _ in 0..<(chance.percent(30) ? 2 : 1) {
+            aliases += 1
+            let table = tables[chance.number(readable..<tables.count)]
+            sources.append(("t\(aliases)", table))
+        }
+        scope += sources
+        let list = sources.map { "\($0.table.name) AS \($0.alias)" }
+        let output =
+            kind.map { kind in
+                kind == .integer
+                    ? "\(sources[0].alias).id" : column(kind, &chance) ?? value(kind, 0, &chance)
+            } ?? chance.one(of: ["1", "*", ""])
+        var text = "SELECT \(output) FROM "
+        if list.count == 2 {
+            let isJoin = chance.percent(50)
+            let equal =
+                "\(sources[0].alias).\(chance.one(of: ["id", "c0"])) = \(sources[1].alias).c0"
+            text +=
+                isJoin
+                ? "\(list[0]) JOIN \(list[1]) ON \(equal) WHERE \(condition(depth, &chance))"
+                : "\(list[0]), \(list[1]) WHERE \(equal) AND (\(condition(depth, &chance)))"
+        } else {
+            let equal = "\(sources[0].alias).c0 = \(value(.integer, 0, &chance))"
+            text +=
+                "\(list[0]) WHERE "
+                + (chance.percent(60)
+                    ? "\(equal) AND (\(condition(depth, &chance)))" : condition(depth, &chance))
+        }
+        guard isOne || chance.percent(20) else { return text }
+        let order = (["c0", "c1"] + (isOne ? [] : ["id"])).randomElement(using: &chance) ?? "id"
+        let direction = chance.one(of: ["", " DESC", " ASC", " NULLS FIRST", " DESC NULLS LAST"])
+        text += " ORDER BY \(sources[0].alias).\(order)\(direction)"
+        for source in sources { text += ", \(source.alias).id" }
+        return text + " LIMIT \(isOne ? 1 : chance.number(0..<4))"
+    }
+}

@@ -1,0 +1,143 @@
+import MartletModel
+
+/// Tables, rows and policies that chance makes, as the text that PostgreSQL and Martlet read.
+struct RandomRules {
+    /// The types of the tables' columns.
+    enum Kind: CaseIterable {
+        case integer, text, date, boolean, numeric
+
+        var sql: String {
+            switch self {
+            case .integer: "bigint"
+            case .text: "text"
+            case .date: "date"
+            case .boolean: "boolean"
+            case .numeric: "numeric"
+            }
+        }
+
+        var kind: AttributeKind {
+            switch self {
+            case .integer: .integer
+            case .text: .text
+            case .date: .any
+            case .boolean: .boolean
+            case .numeric: .numeric
+            }
+        }
+    }
+
+    struct Table {
+        let name: String
+        var columns: [(name: String, kind: Kind)]
+
+        var names: [String] { ["id"] + columns.map(\.name) }
+    }
+
+    static let roles = ["coach", "office", "guest"]
+
+    let tables: [Table]
+    let rows: [[[Value]]]
+    /// The rules file.
+    let file: String
+    /// The tables that a GRANT of the file names.
+    let granted: Set<String>
+
+    init(_ chance: inout Chance) {
+        let names = ["clubs", "teams", "players", "notes"]
+        let tables = names.map { name in
+            let kinds = (0..<chance.number(2..<6)).map { _ in chance.one(of: Kind.allCases) }
+            return Table(
+                name: name,
+                columns: ([.integer, .text] + kinds).enumerated().map { ("c\($0)", $1) })
+        }
+        self.tables = tables
+        rows = tables.map { table in
+            (1...chance.number(3..<9)).map { Self.row(Int64($0), of: table, &chance) }
+        }
+        // Policies read only tables that come later in this order, so that no circle arises.
+        var text = ""
+        var granted: Set<String> = []
+        for (place, table) in tables.enumerated() {
+            for number in 0..<chance.number(0..<4) {
+                var writer = RandomCondition(tables: tables, readable: place + 1)
+                text += Self.policy("p\(number)", on: table, &writer, &chance)
+            }
+            if chance.percent(10) {
+                text += "ALTER TABLE \(table.name) DISABLE ROW LEVEL SECURITY;\n"
+            }
+            if chance.percent(30) {
+                granted.insert(table.name)
+                text += Self.grants(table, &chance)
+            }
+        }
+        file = text
+        self.granted = granted
+    }
+
+    static func row(_ id: Int64, of table: Table, _ chance: inout Chance) -> [Value] {
+        [.integer(id)] + table.columns.map { value($0.kind, &chance) }
+    }
+
+    static func value(_ kind: Kind, _ chance: inout Chance) -> Value {
+        if chance.percent(15) { return .null }
+        switch kind {
+        case .integer: return .integer(Int64(chance.number(-2..<7)))
+        case .text: return .text(chance.one(of: texts))
+        case .date: return .text(chance.one(of: days))
+        case .boolean: return .boolean(chance.percent(50))
+        case .numeric: return .text(chance.one(of: ["1.50", "1.5", "-2", "10", "0.0", "3"]))
+        }
+    }
+
+    static let texts = ["ann", "Ann", "bob", "", "a%b", "é", "a_b", "zoë", "3"]
+    static let days = [
+        "2026-11-25", "2026-11-26", "2026-11-27", "2026-11-28", "2024-02-29", "2027-01-01",
+    ]
+
+    /// A value as PostgreSQL reads it.
+    static func literal(_ value: Value) -> String {
+        switch value {
+        case .null: "NULL"
+        case .boolean(let flag): flag ? "true" : "false"
+        case .integer(let number): "\(number)"
+        case .real(let number): "\(number)"
+        case .text(let text): "'\(text.replacing("'", with: "''"))'"
+        }
+    }
+
+    private static func policy(
+        _ name: String, on table: Table, _ writer: inout RandomCondition, _ chance: inout Chance
+    ) -> String {
+        let command = chance.one(of: ["ALL", "ALL", "SELECT", "INSERT", "UPDATE", "DELETE"])
+        var text = "CREATE POLICY \(name) ON \(table.name)"
+        if chance.percent(25) { text += " AS RESTRICTIVE" }
+        if command != "ALL" || chance.percent(50) { text += " FOR \(command)" }
+        if chance.percent(40) {
+            text += " TO \(chance.one(of: roles))" + (chance.percent(20) ? ", office" : "")
+        }
+        if command != "INSERT", chance.percent(90) {
+            text += "\n  USING (\(writer.condition(of: table, &chance)))"
+        }
+        if !["SELECT", "DELETE"].contains(command), chance.percent(command == "INSERT" ? 95 : 40) {
+            text += "\n  WITH CHECK (\(writer.condition(of: table, &chance)))"
+        }
+        return text + ";\n"
+    }
+
+    private static func grants(_ table: Table, _ chance: inout Chance) -> String {
+        // Without SELECT, PostgreSQL refuses each statement whose policies read the table.
+        var text = "GRANT SELECT ON \(table.name) TO PUBLIC;\n"
+        for command in ["INSERT", "UPDATE", "DELETE"] where chance.percent(70) {
+            let role = chance.percent(50) ? "PUBLIC" : chance.one(of: roles)
+            let columns = table.names.filter { _ in chance.percent(60) }
+            let some = command == "DELETE" || columns.isEmpty || chance.percent(40)
+            text += "GRANT \(command)" + (some ? "" : "(\(columns.joined(separator: ", ")))")
+            text += " ON \(table.name) TO \(role);\n"
+            if chance.percent(20) {
+                text += "REVOKE \(command) ON \(table.name) FROM \(chance.one(of: roles));\n"
+            }
+        }
+        return text
+    }
+}

@@ -1,0 +1,172 @@
+import MartletModel
+import MartletRules
+import Testing
+
+@Suite("What a rules file must not say")
+struct RulesFaultTests {
+    static let schema = Schema(types: [
+        EntityType(
+            name: "teams", key: "id", keyKind: .integer,
+            attributes: [
+                Attribute(name: "name", kind: .text), Attribute(name: "open", kind: .boolean),
+                Attribute(name: "badge", kind: .blob), Attribute(name: "made", kind: .any),
+                Attribute(name: "fee", kind: .numeric), Attribute(name: "share", kind: .real),
+            ]),
+        EntityType(
+            name: "players", key: "code", keyKind: .text,
+            attributes: [
+                Attribute(name: "team_id", kind: .integer), Attribute(name: "name", kind: .text),
+            ]),
+    ])
+
+    static func fault(_ text: String) -> RulesFault? {
+        do {
+            _ = try RulesProgram(text, schema: schema)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    /// A condition of a policy on teams, and words of the message.
+    @Test(
+        "is told with the line, the column and what to write",
+        arguments: [
+            ("nam = 'x'", 1, "“teams” has no column “nam”; expected one of “id”, “name”"),
+            ("teem.name = 'x'", 1, "no source here has the name “teem”; expected one of “teams”"),
+            ("id = 'x'", 6, "the text “'x'” is no integer"),
+            ("id = name", 6, "a value of the type text does not compare with one of integer"),
+            ("name", 1, "a condition is expected here, and this is of the type text"),
+            ("open AND 3", 10, "this is of the type integer; compare it with something"),
+            ("badge < badge", 9, "binary values have no order here; compare with = or <>"),
+            ("lower(name) = 'a'", 1, "the function “lower” is not supported"),
+            ("now() > made", 1, "“now” is not supported; write martlet_today()"),
+            ("current_user = name", 1, "write martlet_user()"),
+            (
+                "current_setting('app.user') = name", 17,
+                "has no meaning here; expected 'martlet.user'"
+            ),
+            ("martlet_role(name)", 14, "takes a text in quotes"),
+            ("martlet_user(1) = name", 1, "takes nothing in its brackets"),
+            ("name ILIKE 'a%'", 6, "write LIKE"),
+            ("name || 'x' = 'ax'", 6, "“||” is not supported"),
+            ("name COLLATE \"C\" = 'a'", 6, "texts are compared by their bytes"),
+            ("name = ANY (SELECT name FROM players)", 8, "write IN (…) or EXISTS (…)"),
+            ("(id, name) = (1, 'a')", 4, "compare the values one by one"),
+            ("CASE WHEN open THEN true END", 1, "“CASE” is not supported; write AND and OR"),
+            ("id < 1 < 2", 8, "join two comparisons with AND"),
+            ("open + 1 > 1", 1, "is not supported between boolean and integer"),
+            ("share + 1 > 2", 1, "is not supported between double precision and integer"),
+            ("made::timestamptz > '2026-01-01'", 7, "the type “timestamptz” is not supported"),
+            ("EXISTS (SELECT 1 FROM player)", 23, "the data set has no type “player”"),
+            ("EXISTS (SELECT 1 FROM players p, players p)", 42, "two sources have the name “p”"),
+            ("EXISTS (SELECT count(*) FROM players)", 22, "stands here; expected a column"),
+            ("EXISTS (SELECT name FROM players GROUP BY name)", 34, "“GROUP BY” is not supported"),
+            ("EXISTS (SELECT 1 FROM players LEFT JOIN teams ON true)", 31, "“LEFT JOIN”"),
+            ("EXISTS (SELECT 1 FROM (SELECT 1) x)", 23, "a query in FROM is not supported"),
+            ("id IN (SELECT 1, 2 FROM players)", 8, "this query must select one column"),
+            ("id IN (SELECT team_id FROM players LIMIT 1)", 8, "write ORDER BY before LIMIT"),
+            (
+                "EXISTS (SELECT 1 FROM players a, players b WHERE name = 'x')", 50,
+                "more than one source"
+            ),
+            ("name = 'x", 8, "a text does not end"),
+            ("open /* x", 6, "a comment does not end"),
+            ("open ? 1", 6, "the sign “?” is not supported"),
+            ("E'x' = name", 1, "a text with the prefix “E” is not supported"),
+            ("id = 1e400", 6, "the number “1e400” is not supported"),
+            ("open = ", 9, "“)” stands here"),
+        ])
+    func conditions(condition: String, column: Int, words: String) throws {
+        let before = "CREATE POLICY p ON teams\n  USING ("
+        let fault = try #require(Self.fault(before + condition + " )"))
+        #expect(fault.description.contains(words), "\(fault)")
+        #expect(fault.line == 2)
+        #expect(fault.column == 9 + column, "\(fault)")
+    }
+
+    @Test(
+        "is told for statements as well",
+        arguments: [
+            ("SELECT 1", "line 1, column 1: this is no statement of a rules file"),
+            ("CREATE TABLE x(id int)", "expected CREATE POLICY, GRANT, REVOKE"),
+            ("CREATE POLICY p ON teem USING (true)", "column 20: the data set has no type “teem”"),
+            ("CREATE POLICY p ON app.teams USING (true)", "the schema “app” is not supported"),
+            ("CREATE POLICY p ON teams FOR INSERT USING (true)", "write WITH CHECK"),
+            ("CREATE POLICY p ON teams FOR DELETE WITH CHECK (true)", "write USING"),
+            ("CREATE POLICY p ON teams FOR READ USING (true)", "expected SELECT, INSERT"),
+            ("CREATE POLICY p ON teams AS STRICT", "expected PERMISSIVE or RESTRICTIVE"),
+            ("CREATE POLICY p ON teams TO current_user", "write a role's name or PUBLIC"),
+            (
+                "CREATE POLICY p ON teams;\nCREATE POLICY p ON teams",
+                "line 2, column 15: “teams” has a policy “p” already, on line 1"
+            ),
+            ("CREATE POLICY p ON teams CREATE POLICY q ON teams", "expected “;”"),
+            ("GRANT UPDATE (nam) ON teams TO coach", "“teams” has no column “nam”"),
+            ("GRANT SELECT (name) ON teams TO coach", "SELECT cannot be limited to columns"),
+            ("GRANT TRUNCATE ON teams TO coach", "“TRUNCATE” is not supported"),
+            ("GRANT SELECT ON teams TO coach WITH GRANT OPTION", "is not supported"),
+            ("GRANT admin TO coach", "expected SELECT, INSERT"),
+            ("ALTER TABLE teams ADD COLUMN x int", "FORCE ROW LEVEL SECURITY"),
+            (
+                "CREATE POLICY p ON teams USING (id IN (SELECT id FROM teams))",
+                "the policies of “teams” read “teams” again"
+            ),
+            (
+                """
+                CREATE POLICY p ON teams USING (EXISTS (SELECT FROM players WHERE team_id = id));
+                CREATE POLICY q ON players USING (team_id IN (SELECT id FROM teams));
+                """, "line 1, column 15: the policies of “teams” read “teams” again"
+            ),
+        ])
+    func statements(text: String, words: String) throws {
+        let fault = try #require(Self.fault(text))
+        #expect(fault.description.contains(words), "\(fault)")
+    }
+
+    @Test("no depth of nesting and no length of a chain exhausts the stack")
+    func giants() throws {
+        let many = 100_000
+        for condition in [
+            String(repeating: "(", count: many), String(repeating: "- ", count: many) + "1 = 1",
+            String(repeating: "+", count: many) + "1 = 1",
+            "open" + String(repeating: " IS TRUE", count: many),
+            "1" + String(repeating: " + 1", count: many) + " = 1",
+            "1" + String(repeating: "::int", count: many) + " = 1",
+            String(repeating: "EXISTS (SELECT 1 WHERE ", count: many),
+            String(repeating: "coalesce(", count: many),
+        ] {
+            #expect(Self.fault("CREATE POLICY p ON teams USING (\(condition))") != nil)
+        }
+        for condition in [
+            "open" + String(repeating: " AND open", count: many),
+            "open" + String(repeating: " OR open", count: many),
+            String(repeating: "NOT ", count: many) + "open",
+            "id IN (1" + String(repeating: ", 1", count: many) + ")",
+        ] {
+            #expect(Self.fault("CREATE POLICY p ON teams USING (\(condition))") == nil)
+        }
+    }
+
+    @Test("a cut or changed file is refused with a sentence, or read; never worse")
+    func cuts() {
+        let text = """
+            CREATE POLICY "own""s" ON public.teams AS RESTRICTIVE FOR ALL TO coach, PUBLIC
+              USING (name LIKE 'a!%' ESCAPE '!' AND (made - 3 <= martlet_today() -- the day
+                OR EXISTS (SELECT 1 FROM players p JOIN teams t ON t.id = p.team_id
+                  WHERE p.code IN (SELECT code FROM players ORDER BY name DESC NULLS LAST LIMIT 2))))
+              WITH CHECK (id::text = coalesce(martlet_claim('club'), nullif(name, '')) /* x */);
+            REVOKE INSERT (name, open), DELETE ON TABLE teams FROM coach;
+            """
+        let scalars = Array(text.unicodeScalars)
+        for end in scalars.indices {
+            _ = Self.fault(String(String.UnicodeScalarView(scalars[..<end])))
+            for sign in ["'", "(", ")", "\u{301}", ";", "\"", "é"] as [Unicode.Scalar] {
+                var changed = scalars
+                changed[end] = sign
+                _ = Self.fault(String(String.UnicodeScalarView(changed)))
+            }
+        }
+        #expect(Self.fault(text)?.description.contains("read “teams” again") == true)
+    }
+}
