@@ -90,7 +90,8 @@ let tools: [Target] = [
         "MartletModel", "MartletProtocol",
         "SQLiteRecords", "MartletStore", "MartletDevice", "Martlet", "MartletTransfer"),
     command(
-        "MartletCommand", "SQLiteKit", "HTTPKit", "PostgresKit", "MartletModel", "MartletProtocol",
+        "MartletCommand", "SQLiteKit", "HTTPKit", "PostgresKit", "MartletModel", "MartletRules",
+        "MartletProtocol", "SQLiteRecords",
         "MartletStore", "MartletDevice", "Martlet", "MartletServerCore", "MartletEmbedded",
         "MartletPostgres", "MartletServer", "MartletTesting", "MartletTransfer", "MartletDemo"),
 ]

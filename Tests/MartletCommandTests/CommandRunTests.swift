@@ -218,4 +218,22 @@ struct CommandRunTests {
         #expect(await run("token", "revoke", identifier, "--data", path("data")).code == .failed)
         #expect(await run("token", "create", "no/way", "--data", path("data")).code == .failed)
     }
+
+    @Test("policies are read, and a fault is told with the file, the line and the column")
+    func rulesCheck() async throws {
+        defer { clean() }
+        try write("schema.sql", "CREATE TABLE teams(id INTEGER PRIMARY KEY, name TEXT)")
+        try write("a.sql", "CREATE POLICY own ON teams TO coach USING (name = martlet_user())")
+        try write("b.sql", "CREATE POLICY own ON teams\nUSING (nam = 'x')")
+        let good = await run("rules", "check", path("a.sql"), path("schema.sql"))
+        #expect(good.code == .done)
+        #expect(good.out == "teams:\n  own (ALL, to coach, line 1): the row alone\n")
+        let json = await run("rules", "check", path("a.sql"), path("schema.sql"), "--json")
+        #expect(json.out.contains(#""name":"own","line":1,"permissive":true,"command":"all""#))
+        let faulty = await run("rules", "check", path("b.sql"), path("schema.sql"))
+        #expect(faulty.code == .failed)
+        #expect(faulty.err.contains("b.sql, line 2, column 8: “teams” has no column “nam”"))
+        let lost = await run("rules", "check", path("none.sql"), path("schema.sql"))
+        #expect(lost.code == .failed && lost.err.contains("none.sql cannot be read"))
+    }
 }

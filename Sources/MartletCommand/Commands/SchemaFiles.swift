@@ -8,7 +8,7 @@ enum SchemaFiles {
         do {
             return try String(contentsOfFile: path, encoding: .utf8)
         } catch {
-            throw CommandError("The schema file \(path) cannot be read; it should be SQL in UTF-8.")
+            throw CommandError("The file \(path) cannot be read; it should be SQL in UTF-8.")
         }
     }
 
