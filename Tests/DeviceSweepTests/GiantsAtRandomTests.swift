@@ -198,11 +198,11 @@ private final class GiantWorld {
                 row.id == nil
                     ? "INSERT INTO pages(id, one, picture) VALUES (\(newKey), ?1, ?2)"
                     : "INSERT INTO words(one, picture, id) VALUES (?1, ?2, ?3)")
-            for (place, value) in [(Int32(1), row.one), (2, row.picture)] {
+            for (parameter, value) in [(Int32(1), row.one), (2, row.picture)] {
                 switch value {
-                case .text(let text): statement.bind(place, text: text)
-                case .blob(let bytes): statement.bind(place, blob: bytes)
-                default: statement.bindNull(place)
+                case .text(let text): statement.bind(parameter, text: text)
+                case .blob(let bytes): statement.bind(parameter, blob: bytes)
+                default: statement.bindNull(parameter)
                 }
             }
             if let id = row.id { statement.bind(3, text: id) }

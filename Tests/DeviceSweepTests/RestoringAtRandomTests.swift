@@ -49,20 +49,20 @@ private final class RestoredWorld {
     }
 
     private func step() throws {
-        let place = Int.random(in: 0..<devices.count, using: &random)
+        let index = Int.random(in: 0..<devices.count, using: &random)
         switch Int.random(in: 0..<20, using: &random) {
         case 0: keepBackup()
         case 1: try restore()
         case 2 where beginsAnew:
-            try devices[place].store.endLeases()
-            try devices[place].beginAnew()
+            try devices[index].store.endLeases()
+            try devices[index].beginAnew()
         case 2..<8:
             let isLost = Int.random(in: 0..<5, using: &random) == 0
-            try sync(devices[place], lost: isLost ? Int.random(in: 1...4, using: &random) : 0)
+            try sync(devices[index], lost: isLost ? Int.random(in: 1...4, using: &random) : 0)
         default:
-            try write(on: devices[place])
-            if let queued = try devices[place].store.newestQueued() {
-                sets[place].insert(queued.identifier)
+            try write(on: devices[index])
+            if let queued = try devices[index].store.newestQueued() {
+                sets[index].insert(queued.identifier)
             }
         }
     }

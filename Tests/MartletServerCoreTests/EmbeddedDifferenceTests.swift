@@ -35,7 +35,7 @@ struct EmbeddedDifferenceTests {
         #expect(deltas.map(\.version) == [3, 4])
         #expect(deltas.map(\.recordRevision) == [1, nil])
         #expect(deltas.map(\.isNew) == [true, true])
-        // A file of the version before knew no such places.
+        // A file of the version before knew no such positions.
         try ExternalTriggers.remove(from: Connection(path: server.path))
         try server.execute(
             """

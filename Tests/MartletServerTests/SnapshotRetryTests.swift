@@ -118,12 +118,12 @@ struct SnapshotRetryTests {
             configuration.later = { pauses.add($0, $1) }
         }
         // A file where the folder should be: what fails is found and gone again in an instant.
-        let place = live.folder.path + "/snapshots/league/everybody"
+        let folder = live.folder.path + "/snapshots/league/everybody"
         try await waitUntil("the folder of the snapshots is there") {
-            FileManager.default.fileExists(atPath: place)
+            FileManager.default.fileExists(atPath: folder)
         }
-        try FileManager.default.removeItem(atPath: place)
-        try Data().write(to: URL(fileURLWithPath: place))
+        try FileManager.default.removeItem(atPath: folder)
+        try Data().write(to: URL(fileURLWithPath: folder))
         try await Self.write(1...2, to: live)
         try await waitUntil("the first try has failed") { pauses.asked.count == 1 }
         // While it fails, only time brings the next try.
@@ -136,7 +136,7 @@ struct SnapshotRetryTests {
         try await live.untilLogged("\"tries\":8,\"nextInSeconds\":60")
         #expect(try await Self.newest(live) == 0)
 
-        try FileManager.default.removeItem(atPath: place)
+        try FileManager.default.removeItem(atPath: folder)
         pauses.end()
         try await waitUntil("there is a snapshot") { try await Self.newest(live) == 8 }
         try await live.untilMetrics("martlet_snapshots_failed_total 8")

@@ -302,10 +302,10 @@ struct DifferenceTests {
         #expect(part.reached == 4)
         #expect(part.head.revision == 6)
         #expect(!part.isWhole)
-        #expect(part.rows.map(\.place) == [4])
+        #expect(part.rows.map(\.position) == [4])
         let rest = try log.difference(after: 4, maxBytes: 1 << 20) { 9 }
         #expect(rest.isWhole)
-        #expect(rest.rows.map(\.place) == [5, 6])
+        #expect(rest.rows.map(\.position) == [5, 6])
     }
 
     @Test("a row that another program removed is gone", arguments: StorageKind.embedded)

@@ -120,7 +120,7 @@ struct Rebase {
             } catch {
                 guard store.connection.isInTransaction,
                     let next = effort.next(after: error, hasDifference: plan.hasDifference)
-                else { throw applier.place.named((error as? RefusedImage)?.cause ?? error) }
+                else { throw applier.location.named((error as? RefusedImage)?.cause ?? error) }
                 try store.connection.run("ROLLBACK TO martlet_rebase")
                 self = fresh
                 effort = next
@@ -145,7 +145,7 @@ struct Rebase {
             let error = refused?.cause ?? error
             var next = self
             next.moving = nil
-            if moving != nil, Rebase.asksForAll(error) || isPart && RemotePlace.isData(error) {
+            if moving != nil, Rebase.asksForAll(error) || isPart && ErrorLocation.isData(error) {
                 // A set that was left in place turned out to block the answer, so all are moved.
                 return next
             }
@@ -159,7 +159,7 @@ struct Rebase {
                 return next
             }
             next.manner.isCareful = true
-            return hasDifference && !manner.isCareful && RemotePlace.isData(error) ? next : nil
+            return hasDifference && !manner.isCareful && ErrorLocation.isData(error) ? next : nil
         }
     }
 

@@ -23,7 +23,7 @@ struct RemoteApplier {
 
     let store: LocalStore
     var manner = ApplyMode()
-    let place = RemotePlace()
+    let location = ErrorLocation()
     let registry: ModelRegistry
     var aside: Aside
     var quarantine: Quarantine
@@ -53,7 +53,7 @@ struct RemoteApplier {
             let deletes = Set(changes.delete)
             for id in changes.delete {
                 // If rows are replaced, deletes come before the inserts that need the room.
-                place.note(changes.name, id, revision)
+                location.note(changes.name, id, revision)
                 if manner.replaces { _ = try store.tables[type].delete(id) }
                 try forgetAll(changes.name, number, id)
             }
@@ -67,7 +67,7 @@ struct RemoteApplier {
             for entry in changes.entries where !deleted(entry.id, done) {
                 let isCreate = changes.update.isEmpty || creates.contains(entry.id)
                 let newest = entry.revision ?? revision
-                place.note(changes.name, entry.id, newest)
+                location.note(changes.name, entry.id, newest)
                 if !manner.replaces {
                     guard
                         try !retryQuarantined(
@@ -84,7 +84,7 @@ struct RemoteApplier {
         for changes in set.types {
             guard let type = store.schema.index(of: changes.name) else { continue }
             for id in changes.delete {
-                place.note(changes.name, id, revision)
+                location.note(changes.name, id, revision)
                 if !manner.replaces { _ = try store.tables[type].delete(id) }
                 try tell(deletionOf: id, of: changes.name, revision: revision)
             }
@@ -105,7 +105,7 @@ struct RemoteApplier {
         var whole: [(RecordID, Attributes)] = []
         var quarantined: [(entry: RecordEntry, shown: Attributes?)] = []
         for entry in changes.entries where !deletes.contains(entry.id) {
-            place.note(changes.name, entry.id, entry.revision ?? revision)
+            location.note(changes.name, entry.id, entry.revision ?? revision)
             let isCreate = changes.update.isEmpty || creates.contains(entry.id)
             if !isCreate, try quarantine.record(changes.name, entry.id) != nil {
                 let shown = try table.read(entry.id).map { store.stored($0, type: type) }
@@ -128,7 +128,7 @@ struct RemoteApplier {
         }
         for id in whole.map(\.0) + quarantined.map(\.entry.id) { _ = try table.delete(id) }
         for (id, image) in whole {
-            place.note(changes.name, id, revision)
+            location.note(changes.name, id, revision)
             try table.insert(id, image, absentMeansNull: true)
             try quarantine.remove(changes.name, id)
         }
@@ -301,7 +301,7 @@ extension RemoteApplier {
             }
         }
         for entry in changes.entries {
-            place.note(changes.name, entry.id, revision)
+            location.note(changes.name, entry.id, revision)
             if isHandled {
                 let isWhole = creates.contains(entry.id)
                 try tell(entry, of: changes.name, isWhole: isWhole, revision: revision)

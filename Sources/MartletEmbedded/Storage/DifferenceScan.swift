@@ -62,7 +62,7 @@ final class DifferenceScan {
     }
 
     /// Both halves come from an index in order, so SQLite merges them without sorting. An announced
-    /// row that is in the scan by its own change, too, needs no second place.
+    /// row that is in the scan by its own change, too, needs no second position.
     private static let sql = """
         SELECT revision, type, id, revision, deleted FROM martlet_records \
         WHERE revision > ?1 AND revision <= ?2 \
@@ -83,12 +83,12 @@ final class DifferenceScan {
         statement.bind(2, integer: last)
         var rows = GatheredDifference(question, head: head)
         while try statement.step() {
-            let place = statement.integer(0)
-            if let part = rows.part(endingBefore: place) { return part }
+            let position = statement.integer(0)
+            if let part = rows.part(endingBefore: position) { return part }
             let number = statement.integer(1)
             guard let source = sources[number] else { continue }
             let id = try statement.recordID(2)
-            guard !rows.isTold(RowCursor(type: number, id: id), at: place) else { continue }
+            guard !rows.isTold(RowCursor(type: number, id: id), at: position) else { continue }
             var attributes: Attributes?
             // A row that an external write removed is gone, whatever the facts of the record say.
             if statement.integer(4) == 0 {
@@ -102,7 +102,7 @@ final class DifferenceScan {
                 }
             }
             let row = DifferencePart.Row(
-                place: place, type: source.table.type.name, id: id,
+                position: position, type: source.table.type.name, id: id,
                 revision: statement.integer(3), attributes: attributes)
             if let part = rows.add(row, number: number) { return part }
         }

@@ -155,9 +155,9 @@ struct ValueParking {
             for id in try find.rows({ (row) throws(SQLiteError) in try row.recordID(0) }) {
                 let address = RecordAddress(create.type, id)
                 guard deleted.contains(address), try !hasUpdateActions(type.name) else { continue }
-                let place = RecordID.text("\u{1}martlet parked key \(parked.count)")
-                if try session.tables[create.type].changeKey(from: id, to: place) {
-                    parked[address] = place
+                let spare = RecordID.text("\u{1}martlet parked key \(parked.count)")
+                if try session.tables[create.type].changeKey(from: id, to: spare) {
+                    parked[address] = spare
                 }
             }
         }

@@ -50,7 +50,7 @@ struct LogicalMending {
         outcome.faults = lines.compactMap { Self.fault($0) }
         let owed = lines.filter { $0.isOwed && $0.isCaptured }
         guard isWhole || !owed.isEmpty else { return outcome }
-        let place = try slot.place()
+        let start = try slot.unreadPosition()
         let next: UInt64
         do throws(PostgresError) {
             next = try awaitEarlier(rounds: isWhole ? 1_000 : 100)
@@ -71,7 +71,7 @@ struct LogicalMending {
                 position = coalesce($1::text::pg_lsn, position), horizon = $2::text::xid8
                 """,
                 [
-                    isWhole ? .text(place) : .null,
+                    isWhole ? .text(start) : .null,
                     .text(String(isWhole ? max(next, state.horizon) : state.horizon)),
                 ])
             return differences

@@ -281,7 +281,7 @@ struct SetExecution {
     ) throws(SetFailure) {
         let before = facts.rows[address] ?? before
         let current = written[address] ?? before
-        let (place, form) = (rowsNow[address], session.model.forms[address.type])
+        let (found, form) = (rowsNow[address], session.model.forms[address.type])
         if current == nil, effects[address] == nil,
             let fault = SendableKey.fault(of: address.id, form.type)
         {
@@ -290,7 +290,7 @@ struct SetExecution {
         }
         let outcome = try effects.update(
             address, listing: names, facts: current, of: form.columns
-        ) { (names) throws(SetFailure) in try Self.row(place, names, form) }
+        ) { (names) throws(SetFailure) in try Self.row(found, names, form) }
         switch outcome {
         case .noted: break
         case .deleted: write(before ?? current, address, isDeleted: true)
@@ -307,12 +307,12 @@ struct SetExecution {
     }
 
     private static func row(
-        _ place: Row?, _ names: [String]?, _ form: TableFormat
+        _ found: Row?, _ names: [String]?, _ form: TableFormat
     ) throws(SetFailure) -> Attributes? {
-        guard let place else { return nil }
+        guard let found else { return nil }
         return try SetFailure.of { () throws(PostgresError) in
-            guard let names else { return try form.attributes(place.rows, place.row) }
-            return try form.attributes(names, place.rows, place.row)
+            guard let names else { return try form.attributes(found.rows, found.row) }
+            return try form.attributes(names, found.rows, found.row)
         }
     }
 }

@@ -75,12 +75,12 @@ struct SlowSets {
         guard works.count == 1, let work = works.first else { return }
         endings.removeAll { $0.until + Self.duration <= work.now }
         let content = work.question.content
-        guard let place = endings.firstIndex(where: { $0.content == content }) else {
+        guard let index = endings.firstIndex(where: { $0.content == content }) else {
             if endings.count >= Self.mostKept { endings.removeFirst() }
             endings.append(Ending(content: content, until: work.now))
             return
         }
-        endings[place].until = work.now + StoreSession.repairSeconds * 1_000
+        endings[index].until = work.now + StoreSession.repairSeconds * 1_000
     }
 
     /// Returns the seconds for which a set must not be tried because it ended the connection; nil

@@ -92,11 +92,11 @@ extension StoreSession {
         let permanent = try permanentIDs(wanted, questions)
         var found = wanted
         for index in questions.indices {
-            for place in found[index].indices {
+            for position in found[index].indices {
                 let temporary = TemporaryAddress(
-                    device: questions[index].device, found[index][place].sent)
+                    device: questions[index].device, found[index][position].sent)
                 guard let temporary else { continue }
-                found[index][place].id = permanent[temporary].map { .integer($0) }
+                found[index][position].id = permanent[temporary].map { .integer($0) }
             }
         }
         return found

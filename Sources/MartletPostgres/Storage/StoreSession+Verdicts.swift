@@ -13,13 +13,13 @@ struct StoredVerdicts {
         let principal: String?
     }
 
-    private struct Place: Hashable {
+    private struct SetNumber: Hashable {
         let device: Int64
         let sequence: Int64
     }
 
     private var byIdentifier: [String: Stored] = [:]
-    private var bySequence: [Place: Stored] = [:]
+    private var bySequence: [SetNumber: Stored] = [:]
 
     // MARK: - Statements
 
@@ -97,8 +97,8 @@ struct StoredVerdicts {
             principal: rows.isNull(row, 7) ? nil : try rows.text(row, 7))
         if let identifier, byIdentifier[identifier] == nil { byIdentifier[identifier] = stored }
         guard stored.device != 0, !rows.isNull(row, 3) else { return }
-        let place = Place(device: stored.device, sequence: try rows.integer(row, 3))
-        if bySequence[place] == nil { bySequence[place] = stored }
+        let number = SetNumber(device: stored.device, sequence: try rows.integer(row, 3))
+        if bySequence[number] == nil { bySequence[number] = stored }
     }
 
     subscript(identifier: String) -> Stored? {
@@ -114,7 +114,7 @@ struct StoredVerdicts {
 
     private func numbered(as question: FactsRequest) -> Stored? {
         guard question.device != 0, let sequence = question.sequence else { return nil }
-        return bySequence[Place(device: question.device, sequence: sequence)]
+        return bySequence[SetNumber(device: question.device, sequence: sequence)]
     }
 
     /// Returns the earlier verdict on the set; nil if the server must judge it.

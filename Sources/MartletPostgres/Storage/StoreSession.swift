@@ -197,8 +197,8 @@ extension StoreSession {
         if !model.deferring.isEmpty {
             statements.append(PostgresStatement("SET CONSTRAINTS ALL DEFERRED"))
         }
-        let settingsPlace = settings == nil ? statements.count : nil
-        if settingsPlace != nil { statements.append(SessionSettings.reading) }
+        let settingsIndex = settings == nil ? statements.count : nil
+        if settingsIndex != nil { statements.append(SessionSettings.reading) }
         if logicalWait != nil {
             // The reader of the write-ahead log does not treat later writes of this transaction as
             // external.
@@ -211,7 +211,7 @@ extension StoreSession {
             throw PostgresError(.other, "_martlet.dataset is empty")
         }
         try take(answers[1])
-        if let settingsPlace { settings = try SessionSettings(answers[settingsPlace]) }
+        if let settingsIndex { settings = try SessionSettings(answers[settingsIndex]) }
         if !barred.isEmpty { try lookForLocks() }
         // If another process knows new columns and tables, this one would leave them out of
         // entries, and no device would ever receive them.

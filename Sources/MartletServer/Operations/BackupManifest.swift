@@ -103,7 +103,7 @@ public struct BackupManifest: Hashable, Sendable, Codable {
         let draft = Self.draftPath(of: Self.path(of: backup))
         defer { try? FileManager.default.removeItem(atPath: draft) }
         try encoder.encode(self).write(to: URL(fileURLWithPath: draft))
-        try Self.place(draft, at: Self.path(of: backup))
+        try Self.commit(draft, at: Self.path(of: backup))
     }
 
     /// Returns the path of a backup's file until it is complete. A second process that makes the
@@ -116,7 +116,7 @@ public struct BackupManifest: Hashable, Sendable, Codable {
     /// returns.
     ///
     /// - Throws: `ServerFailure` if the disk does not take them.
-    package static func place(_ draft: String, at path: String) throws {
+    package static func commit(_ draft: String, at path: String) throws {
         let target = URL(fileURLWithPath: path)
         do {
             try OpenFile(readingFrom: draft).synchronize()

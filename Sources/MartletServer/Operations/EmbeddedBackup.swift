@@ -78,9 +78,9 @@ public struct EmbeddedBackup {
         if try TokenStore.copy(of: dataSet, in: directory, to: draftTokens) {
             let sum = try FileSum(of: draftTokens)
             manifest.tokens = .init(bytes: sum.bytes, sha256: sum.sha256)
-            try BackupManifest.place(draftTokens, at: outTokens)
+            try BackupManifest.commit(draftTokens, at: outTokens)
         }
-        try BackupManifest.place(draft, at: out)
+        try BackupManifest.commit(draft, at: out)
         try manifest.write(beside: out)
         return manifest
     }

@@ -68,10 +68,10 @@ extension AnswerBuilder {
     /// Returns the times at which the entries of the part's rows were accepted, by revision.
     func times(of part: DifferencePart) throws(Failure) -> [Revision: Int64] {
         guard let log else { throw .notInMemory }
-        var places: [Revision] = []
-        for row in part.rows where places.last != row.place { places.append(row.place) }
+        var revisions: [Revision] = []
+        for row in part.rows where revisions.last != row.position { revisions.append(row.position) }
         do throws(StorageFault) {
-            return try log.times(of: places)
+            return try log.times(of: revisions)
         } catch {
             throw .fault(error)
         }

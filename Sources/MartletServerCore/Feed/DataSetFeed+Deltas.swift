@@ -78,10 +78,10 @@ extension DataSetFeed {
     ///
     /// - Complexity: O(1).
     package func madeDeltas(_ question: DeltaRequest) -> DeltaBatchBytes? {
-        let place = DeltaCache.Place(
+        let key = DeltaCache.Key(
             since: question.since, head: cache.head, byteLimit: question.byteLimit)
         guard question.lineage == nil, !question.wantsRows,
-            let made = deltaCache.batch(at: place), !question.fetches(made.json.count),
+            let made = deltaCache.batch(for: key), !question.fetches(made.json.count),
             filter.showsEverything(to: question.principal)
         else { return nil }
         guard let clientID = question.clientID, let known = knownDevice(clientID) else {
@@ -163,9 +163,9 @@ extension DataSetFeed {
         _ question: DeltaRequest, device: Int64, head: LogHead, _ builder: AnswerBuilder
     ) throws(AnswerBuilder.Failure) -> DeltaBatchBytes {
         let isShared = filter.showsEverything(to: question.principal)
-        let place = DeltaCache.Place(
+        let key = DeltaCache.Key(
             since: question.since, head: head, byteLimit: question.byteLimit)
-        if isShared, let made = deltaCache.batch(at: place), !made.devices.contains(device) {
+        if isShared, let made = deltaCache.batch(for: key), !made.devices.contains(device) {
             return question.fetches(made.json.count) ? behind(question, head) : made
         }
         var reached = question.since
@@ -195,7 +195,7 @@ extension DataSetFeed {
         let frame = try frame(from: question.since, reached, head, builder)
         let made = finished(body, frame, devices)
         if isShared, !devices.contains(device), reached == head.revision {
-            deltaCache.keep(made, at: place)
+            deltaCache.keep(made, for: key)
         }
         return made
     }

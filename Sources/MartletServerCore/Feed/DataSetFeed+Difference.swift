@@ -27,7 +27,7 @@ extension DataSetFeed {
         let times = try builder.times(of: part)
         batch.deltas.reserveCapacity(part.rows.count)
         for row in part.rows {
-            batch.deltas.append(try delta(row, seconds: (times[row.place] ?? 0) / 1_000))
+            batch.deltas.append(try delta(row, seconds: (times[row.position] ?? 0) / 1_000))
         }
         var made = DeltaBatchBytes(
             json: SyncCoder.encode(batch), nextVersion: part.reached, position: part.reached,
@@ -41,12 +41,12 @@ extension DataSetFeed {
         _ row: DifferencePart.Row, seconds: Int64
     ) throws(AnswerBuilder.Failure) -> Delta {
         var delta = Delta(
-            version: row.place, seconds: seconds, type: row.type, id: row.id.description,
+            version: row.position, seconds: seconds, type: row.type, id: row.id.description,
             operation: .delete)
         guard let attributes = row.attributes else { return delta }
         delta.operation = .upsert
         delta.isNew = true
-        delta.recordRevision = row.revision == row.place ? nil : row.revision
+        delta.recordRevision = row.revision == row.position ? nil : row.revision
         do throws(WireFault) {
             delta.payload = String(
                 decoding: try SyncCoder.encode(attributes), as: UTF8.self)

@@ -80,11 +80,11 @@ struct BatchDecision {
         self.requests = requests
         works = requests.map { $0 == nil ? nil : RequestWork() }
         try admit()
-        let places = try ask()
+        let ranges = try ask()
         for (index, request) in requests.enumerated() {
             guard let request, works[index]?.problem == nil else { continue }
-            try renewNumbers(places[index])
-            if reusesIdentity(places[index]) {
+            try renewNumbers(ranges[index])
+            if reusesIdentity(ranges[index]) {
                 works[index]?.problem = RequestCheck.identityReused
                 continue
             }
@@ -93,7 +93,7 @@ struct BatchDecision {
             {
                 try storage.acknowledge(acknowledged, clientID: clientID)
             }
-            for item in places[index] { try decide(item) }
+            for item in ranges[index] { try decide(item) }
         }
         try carryOutJudged()
         return works
@@ -163,42 +163,42 @@ struct BatchDecision {
 
     /// Requests the facts of all sets.
     ///
-    /// - Returns: The places of each request's sets in `items`.
+    /// - Returns: The ranges of each request's sets in `items`.
     private mutating func ask() throws(StorageFault) -> [Range<Int>] {
-        var places: [Range<Int>] = []
+        var ranges: [Range<Int>] = []
         for (index, request) in requests.enumerated() {
             let start = items.count
             if let request, let work = works[index], work.problem == nil {
-                for (place, set) in request.request.changeSets.enumerated() {
+                for (position, set) in request.request.changeSets.enumerated() {
                     let question =
-                        unbearable.contains(place)
+                        unbearable.contains(position)
                         ? Self.unasked(request) : question(set, request, work.device)
                     items.append(Item(request: index, set: set, question: question))
                 }
             }
-            places.append(start..<items.count)
+            ranges.append(start..<items.count)
         }
         // Deletes may affect much, so their effects are requested for a few sets at a time.
         var followed = 0
-        for place in items.indices where age.reachesOthers(items[place].question) {
+        for position in items.indices where age.reachesOthers(items[position].question) {
             followed += 1
-            items[place].isPartial = followed > share.mostFollowed
+            items[position].isPartial = followed > share.mostFollowed
         }
         try renew(Array(items.indices))
-        return places
+        return ranges
     }
 
     /// Requests the facts of items, by position.
-    private mutating func renew(_ places: [Int]) throws(StorageFault) {
-        guard !places.isEmpty else { return }
+    private mutating func renew(_ positions: [Int]) throws(StorageFault) {
+        guard !positions.isEmpty else { return }
         let found = try storage.facts(
-            for: places.map {
+            for: positions.map {
                 items[$0].isPartial ? items[$0].question.withoutPlan : items[$0].question
             })
-        guard found.count == places.count else {
+        guard found.count == positions.count else {
             throw StorageFault(.failed, "the storage did not give all facts")
         }
-        for (place, facts) in zip(places, found) { items[place].facts = facts }
+        for (position, facts) in zip(positions, found) { items[position].facts = facts }
     }
 
     /// Returns the request for a set that is put off. It names nothing.
@@ -227,8 +227,8 @@ struct BatchDecision {
 
     /// Requests again the facts of a request's sets whose numbers an earlier request of the batch
     /// had, too.
-    private mutating func renewNumbers(_ places: Range<Int>) throws(StorageFault) {
-        let outdated = places.filter { age.isNumbered(items[$0].question) }
+    private mutating func renewNumbers(_ range: Range<Int>) throws(StorageFault) {
+        let outdated = range.filter { age.isNumbered(items[$0].question) }
         guard !outdated.isEmpty else { return }
         try carryOutJudged()
         try renew(outdated)
@@ -236,9 +236,9 @@ struct BatchDecision {
 
     /// Returns whether a set has a number that the device has used for another set. The device's
     /// file is then a copy.
-    private func reusesIdentity(_ places: Range<Int>) -> Bool {
+    private func reusesIdentity(_ range: Range<Int>) -> Bool {
         var numbers: [Int64: [UInt8]] = [:]
-        for item in items[places] {
+        for item in items[range] {
             let question = item.question
             guard question.device != 0, let sequence = question.sequence else { continue }
             if let other = numbers.updateValue(question.content, forKey: sequence),
@@ -323,8 +323,8 @@ struct BatchDecision {
         return verdict
     }
 
-    private func verdict(on place: Int) -> Verdict {
-        let item = items[place]
+    private func verdict(on position: Int) -> Verdict {
+        let item = items[position]
         guard let admitted = requests[item.request], let work = works[item.request] else {
             preconditionFailure("a set belongs to a request")
         }
@@ -338,7 +338,7 @@ struct BatchDecision {
                 return .repeated(error)
             }
         }
-        if isPutOff(place) { return .refused(Self.putOff) }
+        if isPutOff(position) { return .refused(Self.putOff) }
         if item.set.needsItself {
             return .refused(
                 Refusal(.dependency, "the set names itself as the one that it depends on"))
@@ -376,7 +376,7 @@ struct BatchDecision {
             judged = []
             let outcomes = try carryOut(waiting)
             var next = 0
-            for (place, (item, verdict)) in waiting.enumerated() {
+            for (position, (item, verdict)) in waiting.enumerated() {
                 guard case .acceptable = verdict else {
                     try note(verdict, of: item)
                     continue
@@ -395,7 +395,7 @@ struct BatchDecision {
                     try note(.refused(refusal), of: item)
                     works[items[item].request]?.forgetFollowed(from: item)
                     works[items[item].request]?.follow(items[item].set, refusal, at: item)
-                    for (later, _) in waiting[(place + 1)...] { judge(later) }
+                    for (later, _) in waiting[(position + 1)...] { judge(later) }
                 }
                 if case .refused = outcome { break }
             }
@@ -412,8 +412,8 @@ struct BatchDecision {
         return carried.isEmpty ? [] : try storage.apply(carried)
     }
 
-    private mutating func note(_ verdict: Verdict, of place: Int) throws(StorageFault) {
-        let item = items[place]
+    private mutating func note(_ verdict: Verdict, of position: Int) throws(StorageFault) {
+        let item = items[position]
         switch verdict {
         case .accepted(let revision): works[item.request]?.repeats.append(revision)
         case .repeated(let refusal): works[item.request]?.refuse(item.set, refusal)

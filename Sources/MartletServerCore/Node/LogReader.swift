@@ -72,10 +72,10 @@ package final class LogReader {
     @discardableResult
     package func catchUp() throws(StorageFault) -> LogHead {
         // Memory is read before the log: its entries were committed then.
-        let place = feed.cache.place
+        let version = feed.cache.version
         let extent = try log.extent()
         try feed.follow(
-            to: extent.head, floor: extent.floor, from: place, log: log, maxBytes: 16 << 20)
+            to: extent.head, floor: extent.floor, from: version, log: log, maxBytes: 16 << 20)
         return feed.head
     }
 

@@ -149,10 +149,10 @@ extension PostgresError: CustomStringConvertible, CustomDebugStringConvertible {
     /// The error for logs, without values of any row.
     public var description: String {
         let state = sqlState.map { " \($0)" } ?? ""
-        let place = sql.map { " in “\($0)”" } ?? ""
+        let suffix = sql.map { " in “\($0)”" } ?? ""
         let words =
             isOfSetting ? wordsOfSetting : mayQuoteValues ? kind.rawValue : message
-        return "PostgreSQL error\(state): \(words)\(place)"
+        return "PostgreSQL error\(state): \(words)\(suffix)"
     }
 
     /// The error with the server's message, which may quote values.

@@ -68,7 +68,7 @@ extension Folder {
         let draft = try Draft(in: self)
         do throws(SystemError) {
             try draft.file.append(bytes)
-            try place(draft, as: name)
+            try rename(draft, to: name)
         } catch {
             discard(draft)
             throw error
@@ -90,7 +90,7 @@ extension Folder {
                 if part.isEmpty { break }
                 try draft.file.append(part)
             }
-            try place(draft, as: name)
+            try rename(draft, to: name)
         } catch {
             discard(draft)
             throw error
@@ -98,7 +98,7 @@ extension Folder {
         try synchronize()
     }
 
-    private func place(_ draft: borrowing Draft, as name: String) throws(SystemError) {
+    private func rename(_ draft: borrowing Draft, to name: String) throws(SystemError) {
         try draft.file.synchronize()
         try faults?.check(.rename)
         guard renameat(descriptor, draft.name, descriptor, name) == 0 else { throw .last(.rename) }

@@ -84,7 +84,7 @@ struct MigrationAnewTests {
 
 @Suite("Opening by versions")
 struct VersionedOpeningTests {
-    private let folder = TemporaryPlace()
+    private let folder = TemporaryFolder()
     private static let broken = Migration(2, "broken") { try $0.dropTable("nothing") }
     private static let first = Migration(1, "teams") { context in
         try context.create("CREATE TABLE teams(id INTEGER PRIMARY KEY, name TEXT)")
@@ -160,7 +160,7 @@ private struct Unreachable: Transport {
 }
 
 /// A folder for the files of one test.
-private final class TemporaryPlace: Sendable {
+private final class TemporaryFolder: Sendable {
     private let folder = FileManager.default.temporaryDirectory
         .appendingPathComponent("martlet-\(UUID().uuidString)")
 

@@ -330,7 +330,7 @@ struct LazySeedingTests {
         }
         let error = #expect(throws: SyncError.self) {
             _ = try lazy.mine.store.hashConfirmed(
-                from: CheckPlace(), without: [:], limit: 10, now: 1)
+                from: CheckCursor(), without: [:], limit: 10, now: 1)
         }
         #expect(error?.kind == .busy)
     }

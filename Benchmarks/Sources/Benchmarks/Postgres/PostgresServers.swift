@@ -156,7 +156,7 @@ final class PostgresServers {
 
 /// Runs plans on threads of their own, each on a server of its own.
 final class Parallel: @unchecked Sendable {
-    // Each thread writes one place of its own, under the lock; read when all are through.
+    // Each thread writes one element of its own, under the lock; read when all are through.
     private let lock = NSLock()
     private var outcomes: [Int: Result<LoadPlan.Outcome, any Error>] = [:]
     private let works: [() throws -> LoadPlan.Outcome]
