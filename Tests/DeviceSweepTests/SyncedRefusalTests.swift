@@ -133,7 +133,7 @@ struct SyncedRefusalTests {
     func newer() throws {
         try file.open()
         let image = try file.image()
-        let error = #expect(throws: StoreError.self) { try file.open(3, fallback: .fetchAnew) }
+        let error = #expect(throws: StoreError.self) { try file.open(3, fallback: .refetch) }
         #expect(error?.kind == .newer)
         #expect(try file.image() == image)
     }
@@ -241,10 +241,10 @@ struct SyncedFallbackTests {
         #expect(try file.open(fallback: .restoreCopy).migration == .migrated(from: 1, to: 6))
     }
 
-    @Test("the client may fetch the data anew")
-    func fetchAnew() throws {
-        let store = try file.open(Self.broken, fallback: .fetchAnew)
-        guard case .fetchingAnew(let failure) = store.migration else {
+    @Test("the client may refetch the data")
+    func refetchFallback() throws {
+        let store = try file.open(Self.broken, fallback: .refetch)
+        guard case .refetching(let failure) = store.migration else {
             Issue.record("\(String(describing: store.migration))")
             return
         }

@@ -75,7 +75,7 @@ struct PostgresCommandTests {
         #expect(adopted.err.contains("- there is no table “nothing” in the database; check"))
         let again = await Self.run(
             ["postgres", "adopt", "--name", "club", "--tables", "teams", "--json"] + location)
-        #expect(again.out.hasPrefix(#"{"done":true,"rows":0,"steps":["install the triggers"#))
+        #expect(again.out.hasPrefix(#"{"done":true,"rows":0,"steps":["reinstall the triggers"#))
         let logical = await Self.run(["postgres", "adopt", "--cdc", "logical"] + location)
         #expect(logical.code == .failed)
         #expect(logical.err.contains("ALTER SYSTEM SET wal_level = logical"))

@@ -298,7 +298,7 @@ extension DeviceNode {
                         status: 409, kind: "revisionAhead",
                         detail:
                             "The server's history ends before the revision this file had. The data"
-                            + " set was restored from an older copy or made anew."), now: now)
+                            + " set was restored from an older copy or recreated."), now: now)
             }
             if try store.confirmHistory(owner: owner, now: now) {
                 state = .idle

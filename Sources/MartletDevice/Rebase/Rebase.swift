@@ -20,7 +20,7 @@ struct Rebase {
     /// Milliseconds since 1970, for receipts.
     let now: Int64
     /// Whether data that the device once had is still missing. A waiting set may need it.
-    let isFetchingAnew: Bool
+    let isRefetching: Bool
     /// Whether the caller redoes more own work afterwards. If so, the effects of own accepted sets
     /// are noted even if no set waits, and withheld records are left to the caller.
     let notesOwn: Bool
@@ -65,14 +65,14 @@ struct Rebase {
 
     init(
         store: LocalStore, registry: ModelRegistry = ModelRegistry(), now: Int64,
-        isFetchingAnew: Bool = false, notesOwn: Bool = false, missing: MissingParts?,
+        isRefetching: Bool = false, notesOwn: Bool = false, missing: MissingParts?,
         mostKeptBytes: Int64
     ) {
         self.mostKeptBytes = mostKeptBytes
         self.notesOwn = notesOwn
         self.store = store
         self.now = now
-        self.isFetchingAnew = isFetchingAnew
+        self.isRefetching = isRefetching
         outbox = Outbox(store: store)
         parking = Parking(store: store)
         self.missing = missing
@@ -426,7 +426,7 @@ extension Rebase {
             try SetReplay(store: store, outbox: outbox).apply(changes)
             if !own.isApplied || isEmptied { try mark(own, isApplied: true) }
         } catch let refusal as ReplayRefusal {
-            if isFetchingAnew || missing != nil {
+            if isRefetching || missing != nil {
                 failures += 1
                 try mark(own, isApplied: false)
             } else {

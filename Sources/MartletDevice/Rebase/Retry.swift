@@ -22,7 +22,7 @@ struct Retry {
             try SetReplay(store: store, outbox: outbox).apply(changes)
         } catch let refusal as ReplayRefusal {
             throw StoreError(
-                .value, refusal.message + " Drop the refused change, or make the edit anew.")
+                .value, refusal.message + " Drop the refused change, or make the edit again.")
         }
         // The step before stored the bases; this adds the set itself.
         try outbox.enqueue(

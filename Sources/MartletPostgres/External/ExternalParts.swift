@@ -251,7 +251,7 @@ extension ExternalParts {
     private func isComplete(_ last: [(key: Int, value: String)]) throws(PostgresError) -> Bool {
         guard held.catchUp() else { return false }
         for (type, id) in last
-        where try reading.isNotedAnew(type, through: id, on: connection) { return false }
+        where try reading.isNotedAgain(type, through: id, on: connection) { return false }
         return true
     }
 

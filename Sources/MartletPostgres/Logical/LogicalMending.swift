@@ -111,12 +111,12 @@ struct LogicalMending {
             let known = try publication.lines(of: tables).filter(\.isKnown)
             try publication.make(tables)
             try publication.acknowledge(known.map(\.table))
-            notes.append("the publication “\(state.publication)” was gone; it was made anew")
+            notes.append("the publication “\(state.publication)” was gone; it was recreated")
         }
         try slot.drop(state.slot)
-        try slot.makeAnew(state.slot)
+        try slot.recreate(state.slot)
         let what = current.map { $0.isLost ? "lost" : "of no use without it" } ?? "gone"
-        notes.append("the replication slot “\(state.slot)” was \(what); it was made anew")
+        notes.append("the replication slot “\(state.slot)” was \(what); it was recreated")
         return notes
     }
 

@@ -103,7 +103,7 @@ struct LogicalSlot {
 
     /// Makes the slot. It takes another name if a copy of the data set in another database of the
     /// server has the name.
-    func makeAnew(_ name: String) throws {
+    func recreate(_ name: String) throws {
         let taken = try connection.query(
             """
             SELECT EXISTS (SELECT FROM pg_catalog.pg_replication_slots WHERE slot_name = $1), \

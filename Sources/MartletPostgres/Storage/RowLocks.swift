@@ -221,7 +221,7 @@ extension StoreSession {
         guard !external.isEmpty else { return }
         // When the batch restarts, it has the writes in the log. It restarts only once, so a
         // program that writes without end stops nothing.
-        guard isAnew else {
+        guard isRestarted else {
             isOutdated = true
             throw PostgresError(.busy, "what other programs wrote was read under a batch")
         }

@@ -33,7 +33,7 @@ final class StoreSession {
     /// seen the log without earlier external writes.
     var isOutdated = false
     /// Whether the open transaction is a restarted one.
-    private(set) var isAnew = false
+    private(set) var isRestarted = false
 
     /// The head of the open transaction, or else that of the last look.
     var head: LogHead
@@ -229,7 +229,7 @@ extension StoreSession {
     func restart() throws(PostgresError) {
         try connection.rollback()
         isOutdated = false
-        isAnew = true
+        isRestarted = true
         settings = nil
         trouble = nil
         pending = PendingWrites()
@@ -288,7 +288,7 @@ extension StoreSession {
             throw PostgresError(.rolledBack, "the transaction had failed before its commit")
         }
         openSavepoints = false
-        isAnew = false
+        isRestarted = false
         isCareful = false
         barring = (false, false)
     }

@@ -358,7 +358,7 @@ struct BatchDecision {
                 dependency: item.set.dependencyIdentifier, followsRetryable: work.hasRetryable)
             try Acceptance.judge(
                 plan, in: context, facts: facts, schema: storage.schema, rules: rules)
-            facts.beginAnew(with: plan)
+            facts.clearEarlierRecords(with: plan)
             return .acceptable(
                 SetWork(
                     question: item.question, plan: plan, facts: facts,

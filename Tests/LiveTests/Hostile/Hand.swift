@@ -53,14 +53,14 @@ actor Hand {
         case 0, 1: try await makeTeam()
         case 2: try await editTeam()
         case 3: try await deleteTeam()
-        case 4: try await makeTeamAnew(inOneSave: true)
-        case 5: try await makeTeamAnew(inOneSave: false)
+        case 4: try await remakeTeam(inOneSave: true)
+        case 5: try await remakeTeam(inOneSave: false)
         case 6: try await swapCodes()
         case 7: try await moveCode()
         case 8: try await movePlayer()
         case 9: try await putTag()
-        case 10: try await makeTagAnew(inOneSave: true)
-        default: try await makeTagAnew(inOneSave: false)
+        case 10: try await remakeTag(inOneSave: true)
+        default: try await remakeTag(inOneSave: false)
         }
     }
 
@@ -142,7 +142,7 @@ actor Hand {
         teams.remove(at: index)
     }
 
-    private func makeTeamAnew(inOneSave: Bool) async throws {
+    private func remakeTeam(inOneSave: Bool) async throws {
         guard let index = anyIndex() else { return }
         let old = teams[index]
         guard inOneSave else {
@@ -216,7 +216,7 @@ actor Hand {
         tags[key] = note
     }
 
-    private func makeTagAnew(inOneSave: Bool) async throws {
+    private func remakeTag(inOneSave: Bool) async throws {
         guard let key = tags.keys.sorted().randomElement(using: &chance) else {
             return try await putTag()
         }

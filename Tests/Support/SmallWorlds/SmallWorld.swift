@@ -271,10 +271,10 @@ package final class SmallDevice {
         try Connection(path: "device.sqlite", mode: .readWrite, vfs: disk.vfsName)
     }
 
-    /// Switches off, begins anew, and switches on again.
-    package func beginAnew(script: String = SmallWorld.script) throws {
+    /// Switches off, begins to refetch, and switches on again.
+    package func beginRefetching(script: String = SmallWorld.script) throws {
         close()
-        try DeviceStore.beginAnew(
+        try DeviceStore.beginRefetching(
             path: "device.sqlite", vfs: disk.vfsName, now: 1_000,
             randomBits: { [unowned self] in bits() },
             making: { try $0.execute(script) })
