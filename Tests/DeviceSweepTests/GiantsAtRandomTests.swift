@@ -265,10 +265,10 @@ private final class GiantWorld {
         while let node = world.server.node {
             batches += 1
             try #require(batches < 100, "\(told)")
-            var question = DeltaRequest(
+            var request = DeltaRequest(
                 principal: Principal(name: "staff"), since: try device.store.revision)
-            question.clientID = try device.store.clientID
-            guard case .batch(let made) = node.feed.deltas(question) else {
+            request.clientID = try device.store.clientID
+            guard case .batch(let made) = node.feed.deltas(request) else {
                 return try exchange(device)
             }
             if made.isEmpty { return }

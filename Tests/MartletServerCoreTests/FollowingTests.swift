@@ -94,13 +94,13 @@ struct FollowingTests {
         #expect(try outcome(two.reader.answer(to: ahead)) == "sets []")
         #expect(try outcome(two.reader.answer(to: pull(server, at: 3))) == "revisionAhead")
         try one.send(server, [team(3)], from: "d1", at: 2)
-        var question = DeltaRequest(principal: .ada, since: 3)
-        question.lineage = one.node.head.hash.text
-        guard case .needsLog = two.node.feed.deltas(question) else {
+        var request = DeltaRequest(principal: .ada, since: 3)
+        request.lineage = one.node.head.hash.text
+        guard case .needsLog = two.node.feed.deltas(request) else {
             Issue.record("a cursor that is ahead is the reader's")
             return
         }
-        guard case .batch(let batch) = two.reader.deltas(question) else {
+        guard case .batch(let batch) = two.reader.deltas(request) else {
             Issue.record("the reader catches up")
             return
         }

@@ -188,7 +188,7 @@ struct DeltaStreamTests {
     }
 
     @Test(
-        "bad questions are answered with a sentence",
+        "bad queries are answered with a sentence",
         arguments: [
             ("/deltas", 400), ("/deltas?since=x", 400), ("/deltas?since=-1", 400),
             ("/deltas?since=0&since=0", 400), ("/deltas?since=0&until=1", 400),

@@ -83,7 +83,7 @@ struct Standing: Hashable, Sendable {
     }
 }
 
-// MARK: - Questions
+// MARK: - Conditions
 
 extension Standing {
     /// The position at which fetching continues: after the staged changes if there are any, else at

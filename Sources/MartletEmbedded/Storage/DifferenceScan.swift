@@ -38,11 +38,11 @@ final class DifferenceScan {
     /// Returns the part of a difference, like `LogSource.difference`, and ends the open read
     /// transaction.
     func part(
-        _ question: DifferenceRequest, limit: () -> Revision
+        _ request: DifferenceRequest, limit: () -> Revision
     ) throws(SQLiteError) -> DifferencePart {
         do throws(SQLiteError) {
             let head = try head()
-            let part = try scan(question, through: min(head.revision, limit()), head)
+            let part = try scan(request, through: min(head.revision, limit()), head)
             try connection.run("COMMIT")
             return part
         } catch {
@@ -75,13 +75,13 @@ final class DifferenceScan {
         """
 
     private func scan(
-        _ question: DifferenceRequest, through last: Revision, _ head: LogHead
+        _ request: DifferenceRequest, through last: Revision, _ head: LogHead
     ) throws(SQLiteError) -> DifferencePart {
         let statement = try connection.statement(Self.sql)
         defer { statement.reset() }
-        statement.bind(1, integer: question.since)
+        statement.bind(1, integer: request.since)
         statement.bind(2, integer: last)
-        var rows = GatheredDifference(question, head: head)
+        var rows = GatheredDifference(request, head: head)
         while try statement.step() {
             let position = statement.integer(0)
             if let part = rows.part(endingBefore: position) { return part }
@@ -106,6 +106,6 @@ final class DifferenceScan {
                 revision: statement.integer(3), attributes: attributes)
             if let part = rows.add(row, number: number) { return part }
         }
-        return rows.part(reaching: max(question.since, last))
+        return rows.part(reaching: max(request.since, last))
     }
 }

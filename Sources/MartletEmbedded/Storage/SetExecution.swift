@@ -24,7 +24,7 @@ struct SetExecution {
         self.session = session
         plan = work.plan
         facts = work.facts
-        device = work.question.device
+        device = work.request.device
         self.revision = revision
         effects = SetEffects(types: work.plan.types)
     }

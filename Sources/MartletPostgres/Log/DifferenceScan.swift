@@ -38,23 +38,23 @@ struct DifferenceScan {
     /// - Returns: The part; nil if there are external writes that are not in the log yet. Rows
     ///   would then be newer than the revision they are sent for.
     func part(
-        _ question: DifferenceRequest, limit: () -> Revision
+        _ request: DifferenceRequest, limit: () -> Revision
     ) throws(PostgresError) -> DifferencePart? {
         let logical = try LogicalMoment(connection)
         defer { logical?.close() }
         return try connection.atOneMoment { () throws(PostgresError) in
             guard try !StagingMoment.isPending(connection, logical) else { return nil }
-            return try consistentPart(question, limit: limit)
+            return try consistentPart(request, limit: limit)
         }
     }
 
     /// Reads a part like `part`, in an open transaction of a moment at which no external write is
     /// pending.
     func consistentPart(
-        _ question: DifferenceRequest, limit: () -> Revision
+        _ request: DifferenceRequest, limit: () -> Revision
     ) throws(PostgresError) -> DifferencePart {
         let head = try head()
-        return try scan(question, through: min(head.revision, limit()), head)
+        return try scan(request, through: min(head.revision, limit()), head)
     }
 
     private func head() throws(PostgresError) -> LogHead {
@@ -66,22 +66,22 @@ struct DifferenceScan {
     }
 
     private func scan(
-        _ question: DifferenceRequest, through last: Revision, _ head: LogHead
+        _ request: DifferenceRequest, through last: Revision, _ head: LogHead
     ) throws(PostgresError) -> DifferencePart {
-        var rows = GatheredDifference(question, head: head)
+        var rows = GatheredDifference(request, head: head)
         var after = FoundRecord(
-            revision: question.since, type: Int64.max, id: "", own: question.since,
+            revision: request.since, type: Int64.max, id: "", own: request.since,
             isDeleted: false)
-        if let cursor = question.cursor {
+        if let cursor = request.cursor {
             after = FoundRecord(
-                revision: question.since + 1, type: cursor.type, id: cursor.id.description,
-                own: question.since, isDeleted: false)
+                revision: request.since + 1, type: cursor.type, id: cursor.id.description,
+                own: request.since, isDeleted: false)
         }
         var count = Self.leastAtOnce
         while true {
-            let records = try records(after, since: question.since, through: last, count: count)
+            let records = try records(after, since: request.since, through: last, count: count)
             guard let reached = records.last else {
-                return rows.part(reaching: max(question.since, last))
+                return rows.part(reaching: max(request.since, last))
             }
             after = reached
             let read = try self.rows(of: records)

@@ -205,8 +205,8 @@ extension PostgresStore: ServerStorage {
         }
     }
 
-    package func facts(for questions: [FactsRequest]) throws(StorageFault) -> [SetFacts] {
-        try working { (session) throws(PostgresError) in try session.facts(for: questions) }
+    package func facts(for requests: [FactsRequest]) throws(StorageFault) -> [SetFacts] {
+        try working { (session) throws(PostgresError) in try session.facts(for: requests) }
     }
 
     package func apply(_ works: [SetWork]) throws(StorageFault) -> [SetOutcome] {
@@ -214,10 +214,10 @@ extension PostgresStore: ServerStorage {
     }
 
     package func remember(
-        _ refusal: Refusal, of question: FactsRequest, now: Int64
+        _ refusal: Refusal, of request: FactsRequest, now: Int64
     ) throws(StorageFault) {
         try working { (session) throws(PostgresError) in
-            try session.remember(refusal, of: question, now: now)
+            try session.remember(refusal, of: request, now: now)
         }
     }
 
@@ -230,10 +230,10 @@ extension PostgresStore: ServerStorage {
     }
 
     package func truths(
-        of questions: [CurrentRowsRequest], setBytes: Int, maxBytes: Int
+        of requests: [CurrentRowsRequest], setBytes: Int, maxBytes: Int
     ) throws(StorageFault) -> [SetTruth] {
         try working { (session) throws(PostgresError) in
-            try session.truths(of: questions, setBytes: setBytes, maxBytes: maxBytes)
+            try session.truths(of: requests, setBytes: setBytes, maxBytes: maxBytes)
         }
     }
 }

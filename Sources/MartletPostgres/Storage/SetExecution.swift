@@ -98,13 +98,13 @@ struct SetExecution {
 
     /// The records that received permanent ids in place of temporary ones.
     var mappings: [PendingWrites.Mapping] {
-        guard work.question.device != 0 else { return [] }
+        guard work.request.device != 0 else { return [] }
         return plan.creates.compactMap { create in
             guard case .integer(let temporary) = create.id, temporary < 0,
                 case .integer(let id)? = assigned[create.address]
             else { return nil }
             return .init(
-                device: work.question.device, type: create.type, temporary: temporary, id: id)
+                device: work.request.device, type: create.type, temporary: temporary, id: id)
         }
     }
 
@@ -221,7 +221,7 @@ struct SetExecution {
     private mutating func write(
         _ before: RowFacts?, _ address: RecordAddress, isDeleted: Bool
     ) {
-        let device = work.question.device
+        let device = work.request.device
         written[address] =
             before?.changed(by: device, at: revision, isDeleted: isDeleted)
             ?? RowFacts(revision: revision, author: device, others: 0, isDeleted: isDeleted)

@@ -309,7 +309,7 @@ extension StoreSession {
         head = LogHead(revision: entry.revision, hash: entry.hash)
         slow.noteEndOfObstruction(of: work)
         pending.add(
-            execution.written, execution.mappings, entry, content: work.question.content)
+            execution.written, execution.mappings, entry, content: work.request.content)
         return .accepted(entry, set)
     }
 }

@@ -52,15 +52,15 @@ struct StoredVerdicts {
         """
 
     /// Returns the two queries for all sets.
-    static func statements(_ questions: [FactsRequest]) -> [PostgresStatement] {
+    static func statements(_ requests: [FactsRequest]) -> [PostgresStatement] {
         var identifiers: [String] = []
         var devices: [Int64] = []
         var sequences: [Int64] = []
-        for question in questions {
-            if let identifier = question.identifier { identifiers.append(identifier) }
-            if let dependency = question.dependency { identifiers.append(dependency) }
-            if question.device != 0, let sequence = question.sequence {
-                devices.append(question.device)
+        for request in requests {
+            if let identifier = request.identifier { identifiers.append(identifier) }
+            if let dependency = request.dependency { identifiers.append(dependency) }
+            if request.device != 0, let sequence = request.sequence {
+                devices.append(request.device)
                 sequences.append(sequence)
             }
         }
@@ -105,31 +105,31 @@ struct StoredVerdicts {
         byIdentifier[identifier]
     }
 
-    /// Returns the set to which the question's device gave the same number before.
-    func used(by question: FactsRequest) -> UsedSequence? {
-        numbered(as: question).map {
+    /// Returns the set to which the request's device gave the same number before.
+    func used(by request: FactsRequest) -> UsedSequence? {
+        numbered(as: request).map {
             UsedSequence(identifier: $0.identifier, content: $0.content)
         }
     }
 
-    private func numbered(as question: FactsRequest) -> Stored? {
-        guard question.device != 0, let sequence = question.sequence else { return nil }
-        return bySequence[SetNumber(device: question.device, sequence: sequence)]
+    private func numbered(as request: FactsRequest) -> Stored? {
+        guard request.device != 0, let sequence = request.sequence else { return nil }
+        return bySequence[SetNumber(device: request.device, sequence: sequence)]
     }
 
     /// Returns the earlier verdict on the set; nil if the server must judge it.
-    func decided(_ question: FactsRequest) -> DecidedSet? {
-        let named = question.identifier.flatMap { self[$0] }
-        guard let stored = named ?? numbered(as: question) else { return nil }
+    func decided(_ request: FactsRequest) -> DecidedSet? {
+        let named = request.identifier.flatMap { self[$0] }
+        guard let stored = named ?? numbered(as: request) else { return nil }
         if case .refused(let refusal) = stored.verdict, refusal.isOfTheSchema,
-            question.plan != nil
+            request.plan != nil
         {
             // The schema has grown since. The server now judges the set for the first time.
             return nil
         }
-        let isKnownDevice = stored.device == 0 || stored.device == question.device
+        let isKnownDevice = stored.device == 0 || stored.device == request.device
         return DecidedSet(
-            verdict: stored.verdict, isSameContent: stored.content == question.content,
-            isSamePrincipal: isKnownDevice || stored.principal == question.principal.identity)
+            verdict: stored.verdict, isSameContent: stored.content == request.content,
+            isSamePrincipal: isKnownDevice || stored.principal == request.principal.identity)
     }
 }

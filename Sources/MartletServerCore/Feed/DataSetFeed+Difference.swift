@@ -8,19 +8,19 @@ extension DataSetFeed {
     /// server tells the listener that it is behind, and the listener fetches the rows with
     /// `POST /sync`.
     func difference(
-        _ question: DeltaRequest, _ builder: AnswerBuilder
+        _ request: DeltaRequest, _ builder: AnswerBuilder
     ) throws(AnswerBuilder.Failure) -> DeltaBatchBytes {
         let found = try builder.difference(
             DifferenceRequest(
-                since: question.since, cursor: question.rowCursor,
-                maxBytes: question.byteLimit, partBytes: Limits.differenceBytes,
+                since: request.since, cursor: request.rowCursor,
+                maxBytes: request.byteLimit, partBytes: Limits.differenceBytes,
                 keepsRevisions: true))
-        guard found.isWhole || found.reached > question.since else {
-            return behind(question, found.head)
+        guard found.isWhole || found.reached > request.since else {
+            return behind(request, found.head)
         }
-        let part = filter.rows(found, for: question.principal)
+        let part = filter.rows(found, for: request.principal)
         var batch = DeltaBatch(
-            from: question.since, deltas: [], nextVersion: part.reached, dataSet: identity,
+            from: request.since, deltas: [], nextVersion: part.reached, dataSet: identity,
             lineage: try builder.lineage(of: part, more: !part.isWhole),
             more: !part.isWhole)
         batch.isDifference = true
@@ -31,7 +31,7 @@ extension DataSetFeed {
         }
         var made = DeltaBatchBytes(
             json: SyncCoder.encode(batch), nextVersion: part.reached, position: part.reached,
-            isEmpty: part.reached == question.since && part.cursor == nil, more: !part.isWhole,
+            isEmpty: part.reached == request.since && part.cursor == nil, more: !part.isWhole,
             isDifference: true, isBehind: false, devices: [])
         made.cursor = part.cursor
         return made

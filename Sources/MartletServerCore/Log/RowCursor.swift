@@ -77,7 +77,7 @@ package struct DifferenceRequest: Sendable {
 
 /// Gathers the rows of one part of a difference, in the same way for every storage.
 package struct GatheredDifference {
-    private let question: DifferenceRequest
+    private let request: DifferenceRequest
     private let head: LogHead
     private var rows: [DifferencePart.Row] = []
     private var last: RowCursor?
@@ -86,20 +86,20 @@ package struct GatheredDifference {
     private var announced: Set<RowCursor> = []
     private var bytes = 0
 
-    package init(_ question: DifferenceRequest, head: LogHead) {
-        self.question = question
+    package init(_ request: DifferenceRequest, head: LogHead) {
+        self.request = request
         self.head = head
     }
 
     /// Returns whether the earlier part has sent a row.
     package func isTold(_ row: RowCursor, at position: Revision) -> Bool {
-        guard let cursor = question.cursor else { return false }
-        return position == question.since + 1 && row <= cursor
+        guard let cursor = request.cursor else { return false }
+        return position == request.since + 1 && row <= cursor
     }
 
     /// Returns the part if it ends before a row of this revision, whatever the row's size.
     package func part(endingBefore position: Revision) -> DifferencePart? {
-        guard let before = rows.last?.position, before != position, bytes >= question.maxBytes
+        guard let before = rows.last?.position, before != position, bytes >= request.maxBytes
         else {
             return nil
         }
@@ -114,11 +114,11 @@ package struct GatheredDifference {
         let cursor = RowCursor(type: type, id: row.id)
         guard !announced.contains(cursor) else { return nil }
         let count = row.byteCount
-        if let before = rows.last?.position, let last, bytes + count > question.partBytes {
+        if let before = rows.last?.position, let last, bytes + count > request.partBytes {
             if before != row.position {
                 return DifferencePart(rows: rows, reached: before, head: head)
             }
-            if question.keepsRevisions {
+            if request.keepsRevisions {
                 rows.removeAll { $0.position == row.position }
                 return DifferencePart(rows: rows, reached: row.position - 1, head: head)
             }

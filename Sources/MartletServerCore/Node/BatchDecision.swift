@@ -13,14 +13,14 @@ struct BatchDecision {
         /// The position of its request.
         let request: Int
         let set: ChangeSet
-        let question: FactsRequest
+        let factsRequest: FactsRequest
         var facts = SetFacts()
         /// True if only the set's earlier verdicts are known, and the rest is requested when its
         /// turn comes.
         var isPartial = false
 
         /// The number of records that the set changes, as far as known.
-        var recordCount: Int { (question.plan?.changeCount ?? 0) + facts.affected.count }
+        var recordCount: Int { (factsRequest.plan?.changeCount ?? 0) + facts.affected.count }
     }
 
     /// The verdict on a set.
@@ -170,17 +170,17 @@ struct BatchDecision {
             let start = items.count
             if let request, let work = works[index], work.problem == nil {
                 for (position, set) in request.request.changeSets.enumerated() {
-                    let question =
+                    let factsRequest =
                         unbearable.contains(position)
-                        ? Self.unasked(request) : question(set, request, work.device)
-                    items.append(Item(request: index, set: set, question: question))
+                        ? Self.unasked(request) : factsRequest(set, request, work.device)
+                    items.append(Item(request: index, set: set, factsRequest: factsRequest))
                 }
             }
             ranges.append(start..<items.count)
         }
         // Deletes may affect much, so their effects are requested for a few sets at a time.
         var followed = 0
-        for position in items.indices where age.reachesOthers(items[position].question) {
+        for position in items.indices where age.reachesOthers(items[position].factsRequest) {
             followed += 1
             items[position].isPartial = followed > share.mostFollowed
         }
@@ -193,7 +193,7 @@ struct BatchDecision {
         guard !positions.isEmpty else { return }
         let found = try storage.facts(
             for: positions.map {
-                items[$0].isPartial ? items[$0].question.withoutPlan : items[$0].question
+                items[$0].isPartial ? items[$0].factsRequest.withoutPlan : items[$0].factsRequest
             })
         guard found.count == positions.count else {
             throw StorageFault(.failed, "the storage did not give all facts")
@@ -208,7 +208,7 @@ struct BatchDecision {
             dependency: nil, content: [], reading: .failure(DataSetNode.unbearable))
     }
 
-    private func question(
+    private func factsRequest(
         _ set: ChangeSet, _ admitted: AdmittedRequest, _ device: Int64
     ) -> FactsRequest {
         let reading: Result<SetPlan, Refusal>
@@ -228,7 +228,7 @@ struct BatchDecision {
     /// Requests again the facts of a request's sets whose numbers an earlier request of the batch
     /// had, too.
     private mutating func renewNumbers(_ range: Range<Int>) throws(StorageFault) {
-        let outdated = range.filter { age.isNumbered(items[$0].question) }
+        let outdated = range.filter { age.isNumbered(items[$0].factsRequest) }
         guard !outdated.isEmpty else { return }
         try carryOutJudged()
         try renew(outdated)
@@ -239,17 +239,17 @@ struct BatchDecision {
     private func reusesIdentity(_ range: Range<Int>) -> Bool {
         var numbers: [Int64: [UInt8]] = [:]
         for item in items[range] {
-            let question = item.question
-            guard question.device != 0, let sequence = question.sequence else { continue }
-            if let other = numbers.updateValue(question.content, forKey: sequence),
-                other != question.content
+            let factsRequest = item.factsRequest
+            guard factsRequest.device != 0, let sequence = factsRequest.sequence else { continue }
+            if let other = numbers.updateValue(factsRequest.content, forKey: sequence),
+                other != factsRequest.content
             {
                 return true
             }
             guard let used = item.facts.used else { continue }
             let isSame =
-                used.identifier == nil && question.identifier == nil
-                ? used.content == question.content : used.identifier == question.identifier
+                used.identifier == nil && factsRequest.identifier == nil
+                ? used.content == factsRequest.content : used.identifier == factsRequest.identifier
             if !isSame { return true }
         }
         return false
@@ -277,7 +277,7 @@ struct BatchDecision {
     }
 
     private mutating func isOutdated(_ item: Int) -> Bool {
-        age.outdates(items[item].facts, of: items[item].question)
+        age.outdates(items[item].facts, of: items[item].factsRequest)
     }
 
     /// Returns whether the earlier sets of its request were so much work that a set has to wait for
@@ -294,7 +294,7 @@ struct BatchDecision {
 
     private mutating func judgeInTurn(_ item: Int) throws(StorageFault) {
         let verdict = judge(item)
-        age.note(items[item].question)
+        age.note(items[item].factsRequest)
         switch verdict {
         case .acceptable(let work):
             age.note(work)
@@ -345,13 +345,15 @@ struct BatchDecision {
         }
         if let refusal = work.refusal(onTopOf: item.set) { return .refused(refusal) }
         var facts = item.facts
-        if let dependency = item.question.dependency, work.decided.contains(dependency) {
+        if let dependency = item.factsRequest.dependency, work.decided.contains(dependency) {
             facts.isDependencyDecided = true
         }
         do throws(Refusal) {
             // The storage may know better why the set cannot be read.
-            if case .failure = item.question.reading, let refusal = facts.refusal { throw refusal }
-            let plan = try item.question.reading.get()
+            if case .failure = item.factsRequest.reading, let refusal = facts.refusal {
+                throw refusal
+            }
+            let plan = try item.factsRequest.reading.get()
             let context = SetContext(
                 principal: admitted.principal, device: work.device, seen: item.set.seen,
                 maxRevision: admitted.request.maxRevision,
@@ -361,7 +363,7 @@ struct BatchDecision {
             facts.clearEarlierRecords(with: plan)
             return .acceptable(
                 SetWork(
-                    question: item.question, plan: plan, facts: facts,
+                    request: item.factsRequest, plan: plan, facts: facts,
                     timestamp: item.set.timestamp, now: now))
         } catch {
             return .refused(error)
@@ -420,7 +422,7 @@ struct BatchDecision {
         case .refused(let refusal):
             works[item.request]?.refuse(item.set, refusal)
             guard !refusal.isRetryable else { return }
-            try storage.remember(refusal, of: item.question, now: now)
+            try storage.remember(refusal, of: item.factsRequest, now: now)
         case .acceptable:
             preconditionFailure("a set that is carried out has an outcome")
         }

@@ -48,8 +48,8 @@ package final class LogReader {
     }
 
     /// Answers like `DataSetFeed.deltas(_:)`, but never with `.needsLog`.
-    package func deltas(_ question: DeltaRequest) -> DataSetFeed.DeltaOutcome {
-        let outcome = feed.deltas(question, log: log)
+    package func deltas(_ request: DeltaRequest) -> DataSetFeed.DeltaOutcome {
+        let outcome = feed.deltas(request, log: log)
         guard case .problem(let problem) = outcome, feed.isShared,
             RequestCheck.isOfHistory(problem)
         else { return outcome }
@@ -58,7 +58,7 @@ package final class LogReader {
         } catch {
             return .problem(RequestCheck.problem(for: error))
         }
-        return feed.deltas(question, log: log)
+        return feed.deltas(request, log: log)
     }
 
     /// Brings the feed up to the stored log: with the entries that it lacks or, if there are many

@@ -126,8 +126,8 @@ final class ServerMachine {
     }
 
     /// Returns the deltas after a listener's revision, or the reason why there are none.
-    func deltas(_ question: DeltaRequest) -> Result<DeltaBatchBytes, Problem>? {
-        switch log?.deltas(question) {
+    func deltas(_ request: DeltaRequest) -> Result<DeltaBatchBytes, Problem>? {
+        switch log?.deltas(request) {
         case .batch(let batch): .success(batch)
         case .problem(let problem): .failure(problem)
         case .needsLog, nil: nil

@@ -38,7 +38,7 @@ final class HardTimes {
     struct Listener {
         let number: Int
         let asked: Int64
-        var question: DeltaRequest
+        var request: DeltaRequest
         /// When the last of it arrives.
         var arrival: Int64
     }

@@ -161,8 +161,8 @@ package final class SmallServer {
     }
 
     /// The deltas after a listener's version, or why there are none; nil if they have to wait.
-    package func deltas(_ question: DeltaRequest) -> Result<DeltaBatchBytes, Problem>? {
-        switch reader?.deltas(question) {
+    package func deltas(_ request: DeltaRequest) -> Result<DeltaBatchBytes, Problem>? {
+        switch reader?.deltas(request) {
         case .batch(let batch): .success(batch)
         case .problem(let problem): .failure(problem)
         case .needsLog, nil: nil

@@ -71,7 +71,7 @@ final class PostgresServers {
 
     /// Waits until a server that was just started has its connections and nothing left to do: what
     /// is measured then is the answer, not the start. A device a little behind asks meanwhile, so
-    /// that the first question of all is not the measured one; memory holds nothing older after it.
+    /// that the first query of all is not the measured one; memory holds nothing older after it.
     func converge(_ number: Int) throws {
         let near = LoadPlan.Request(
             client: "neighbour", head: LoadPlan.Head(revision: head.revision - 1), types: nil)
