@@ -64,7 +64,7 @@ struct SyncedRefusalTests {
         #expect(try file.opened().contradiction() == nil)
     }
 
-    @Test("a record that waited aside and does not fit its new table stops the version")
+    @Test("a record that was kept aside and does not fit its new table stops the version")
     func misfitRecord() throws {
         let error = try refusal(after: 4) { context in
             try context.create(
@@ -75,7 +75,7 @@ struct SyncedRefusalTests {
         #expect(error?.message.contains("as wide as the server's") == true)
     }
 
-    @Test("a value that waited aside and does not fit its new column stops the version")
+    @Test("a value that was kept aside and does not fit its new column stops the version")
     func misfitValue() throws {
         let error = try refusal(after: 1) { context in
             try context.addColumn("nickname TEXT CHECK (length(nickname) < 2)", to: "teams")
@@ -261,7 +261,7 @@ struct ScriptOpeningTests {
         device = try DeviceFixture()
     }
 
-    @Test("a script that adds a column or a table takes in what waited aside")
+    @Test("a script that adds a column or a table takes in what was kept aside")
     func aside() throws {
         try device.apply(
             [

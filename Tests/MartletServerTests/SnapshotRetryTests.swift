@@ -84,15 +84,15 @@ struct SnapshotRetryTests {
         try await waitUntil("there is a snapshot") { try await Self.newest(first) == 1 }
         await first.stop()
         let files = FileManager.default
-        let (snapshots, aside) = (first.folder.path + "/snapshots", TemporaryFolder())
-        try files.copyItem(atPath: snapshots, toPath: aside.path + "/old")
+        let (snapshots, copies) = (first.folder.path + "/snapshots", TemporaryFolder())
+        try files.copyItem(atPath: snapshots, toPath: copies.path + "/old")
         let second = try await LiveServer(folder: first.folder)
         try await Self.writeMuch(to: second)
         try await waitUntil("there is another") { try await Self.newest(second) > 1 }
         await second.stop()
         // As if that server had ended before it made one.
         try files.removeItem(atPath: snapshots)
-        try files.copyItem(atPath: aside.path + "/old", toPath: snapshots)
+        try files.copyItem(atPath: copies.path + "/old", toPath: snapshots)
         let third = try await LiveServer(folder: first.folder)
         try await waitUntil("it is made at the start") { try await Self.newest(third) == 6 }
         await third.stop()

@@ -25,7 +25,7 @@ struct NewColumns {
     /// Fills the columns.
     /// - Throws: `StoreError` `.constraint` for a value that the table refuses.
     func fill() throws {
-        try takeAside()
+        try takeKeptAside()
         try fillDefaults()
         try fillEditedRows()
     }
@@ -34,11 +34,11 @@ struct NewColumns {
 
     /// Moves the values that were kept aside into the rows, and into the images of records with
     /// unconfirmed edits.
-    private func takeAside() throws {
+    private func takeKeptAside() throws {
         let edited = try editedRecords()
         let wanted = Dictionary(uniqueKeysWithValues: columns.map { ($0.name, $0) })
         var taken: [RecordID: (revision: Revision, values: Attributes)] = [:]
-        try stored.rewriteAside(of: described.name) { id, revision, attributes in
+        try stored.rewriteKeptAside(of: described.name) { id, revision, attributes in
             var values = Attributes()
             var isAny = false
             for (name, value) in zip(attributes.names, attributes.values) {

@@ -19,7 +19,7 @@ struct StoredAttributes {
         /// The images of records before other programs wrote values that no set can carry.
         case withheld = "martlet_withheld"
         /// Values for which the tables had no place.
-        case aside = "martlet_aside"
+        case keptAside = "martlet_aside"
     }
 
     let connection: Connection
@@ -46,7 +46,7 @@ struct StoredAttributes {
         try values.run()
         // A value that is kept aside under the new name already is newer, because the server has
         // renamed the attribute as well.
-        try rewriteAside(of: type) { _, _, attributes in
+        try rewriteKeptAside(of: type) { _, _, attributes in
             attributes.rename(name, to: new, keepingNew: true)
         }
     }
@@ -136,7 +136,7 @@ struct StoredAttributes {
     /// empty.
     /// - Parameter body: Changes one list; returns whether it has. It also gets the revision that
     ///   brought the list.
-    func rewriteAside(
+    func rewriteKeptAside(
         of type: String, _ body: (RecordID, Revision, inout Attributes) throws -> Bool
     ) throws {
         let find = try connection.prepare("SELECT id FROM martlet_aside WHERE type = ?1")

@@ -128,7 +128,7 @@ struct Rebase {
         }
         try store.connection.run("RELEASE martlet_rebase")
         report.quarantined = try applier.quarantine.added()
-        report.keptAside = applier.aside.added.list
+        report.keptAside = applier.keptAside.added.list
     }
 
     /// One attempt: the sets that it moves, and its way to write rows.

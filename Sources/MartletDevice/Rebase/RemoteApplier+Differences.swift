@@ -70,7 +70,7 @@ extension RemoteApplier {
                 location.note(changes.name, entry.id, newest)
                 if filled.gone[changes.name]?.contains(entry.id) == true { continue }
                 guard let type else {
-                    guard try aside.record(changes.name, entry.id) == nil else { continue }
+                    guard try keptAside.record(changes.name, entry.id) == nil else { continue }
                     var one = TypeChanges(name: changes.name, update: [entry.id])
                     one.entries = [entry]
                     try keepAside(whole: one, revision: newest)
