@@ -30,7 +30,7 @@ package final class PostgresLog: LogSource {
         self.schema = schema
         self.unsendable = unsendable
         self.moment = moment
-        connection = ReadingConnection(settings: StoreSession.settings, connect: connect)
+        connection = ReadingConnection(settings: DataSetSession.settings, connect: connect)
     }
 
     /// Makes a log of the database at an address.

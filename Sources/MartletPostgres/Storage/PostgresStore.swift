@@ -17,7 +17,7 @@ package final class PostgresStore {
     private let unsendable: UnsendableRows
     private let unreplicated: () -> Void
     /// The session; nil after a fault, until `recover` has made a new connection.
-    private var current: StoreSession?
+    private var current: DataSetSession?
     /// The last known head and floor, for the time without a session.
     private var last: (head: LogHead, floor: Revision)
 
@@ -63,13 +63,13 @@ package final class PostgresStore {
     private static func open(
         _ connect: () throws(PostgresError) -> PostgresConnection,
         _ unsendable: UnsendableRows
-    ) throws(StorageFault) -> (StoreSession, tables: Int64) {
+    ) throws(StorageFault) -> (DataSetSession, tables: Int64) {
         do {
             let connection = try connect()
             // This precedes reading the tables, so that the next look finds changes made meanwhile.
             let tables = try TableState.read(connection)
             let marks = try TriggerMarks.read(connection)
-            let session = try StoreSession(
+            let session = try DataSetSession(
                 connection: connection, schema: try PostgresSchema.read(connection),
                 state: tables, marks: marks, unsendable: unsendable)
             return (session, tables)
@@ -91,7 +91,7 @@ package final class PostgresStore {
 
     /// Runs `body` on the open session, and converts an error of PostgreSQL to a fault.
     private func working<Result>(
-        _ body: (StoreSession) throws(PostgresError) -> Result
+        _ body: (DataSetSession) throws(PostgresError) -> Result
     ) throws(StorageFault) -> Result {
         guard let current else {
             throw StorageFault(.failed, "there is no connection after an earlier fault")

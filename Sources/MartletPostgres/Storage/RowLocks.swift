@@ -115,7 +115,7 @@ extension TableFormat {
     }
 }
 
-extension StoreSession {
+extension DataSetSession {
     /// Locks the records that are not held yet, and reads the facts of all.
     func lockAndRead(
         _ addresses: [RecordAddress], held: HeldRows

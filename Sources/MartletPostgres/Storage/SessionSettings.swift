@@ -75,7 +75,7 @@ struct SessionSettings {
     }
 }
 
-extension StoreSession {
+extension DataSetSession {
     /// Checks if a set's triggers changed a vital setting.
     /// - Parameters:
     ///   - left: The settings between the set's statements.

@@ -39,7 +39,7 @@ struct SetExecution {
     let captures: Bool
     /// Whether unique values were replaced temporarily.
     private let parking: Bool
-    private let session: StoreSession
+    private let session: DataSetSession
     private let revision: Revision
     private var effects: SetEffects
     private var stored: [RecordAddress: Attributes] = [:]
@@ -49,7 +49,7 @@ struct SetExecution {
     private(set) var written: [RecordAddress: RowFacts] = [:]
 
     init(
-        _ session: StoreSession, _ work: SetWork, revision: Revision,
+        _ session: DataSetSession, _ work: SetWork, revision: Revision,
         assigned: [RecordAddress: RecordID], savepoint: String, parking: Bool = false,
         isProbe: Bool = false
     ) {
@@ -66,7 +66,7 @@ struct SetExecution {
             isProbe: isProbe)
     }
 
-    static func captures(_ work: SetWork, _ session: StoreSession) -> Bool {
+    static func captures(_ work: SetWork, _ session: DataSetSession) -> Bool {
         written(by: work).contains { session.changesBehind($0) }
     }
 

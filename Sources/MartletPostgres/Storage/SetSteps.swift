@@ -57,7 +57,7 @@ struct SetSteps {
         }
     }
 
-    private let session: StoreSession
+    private let session: DataSetSession
     private let plan: SetPlan
     private let facts: SetFacts
     private let assigned: [RecordAddress: RecordID]
@@ -76,7 +76,7 @@ struct SetSteps {
     ///   - savepoint: The savepoint under which the set is carried out.
     ///   - limit: The milliseconds that a statement may take; nil for the usual time.
     init(
-        _ session: StoreSession, _ plan: SetPlan, _ facts: SetFacts,
+        _ session: DataSetSession, _ plan: SetPlan, _ facts: SetFacts,
         assigned: [RecordAddress: RecordID], savepoint: String, captures: Bool, parking: Bool,
         limit: Int64?, isProbe: Bool = false
     ) {

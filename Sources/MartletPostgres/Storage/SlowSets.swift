@@ -80,7 +80,7 @@ struct SlowSets {
             endings.append(Ending(content: content, until: work.now))
             return
         }
-        endings[index].until = work.now + StoreSession.repairSeconds * 1_000
+        endings[index].until = work.now + DataSetSession.repairSeconds * 1_000
     }
 
     /// Returns the seconds for which a set must not be tried because it ended the connection; nil
@@ -99,7 +99,7 @@ struct SlowSets {
             Cancelled(
                 device: work.request.device, identifier: work.request.identifier,
                 content: work.request.content, types: Set(work.plan.types),
-                until: now + StoreSession.repairSeconds * 1_000))
+                until: now + DataSetSession.repairSeconds * 1_000))
         for type in work.plan.types {
             if let held = types[type], held.until > work.now {
                 // The limit's end is not postponed, so that a set that needs more time gets it in

@@ -3,7 +3,7 @@ import MartletProtocol
 import MartletServerCore
 import PostgresKit
 
-extension StoreSession {
+extension DataSetSession {
     /// The most sets in one round trip. Savepoints nest, and PostgreSQL keeps 64 of a transaction's
     /// in shared memory.
     private static let mostSets = 32

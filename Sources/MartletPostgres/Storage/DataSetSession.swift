@@ -4,7 +4,7 @@ import MartletServerCore
 import PostgresKit
 
 /// A connection, and the state of the data set in memory. The store discards it after a fault.
-final class StoreSession {
+final class DataSetSession {
     let connection: PostgresConnection
     let model: PostgresModel
     let tables: [PostgresTable]
@@ -168,11 +168,11 @@ final class StoreSession {
 }
 
 @available(*, unavailable)
-extension StoreSession: Sendable {}
+extension DataSetSession: Sendable {}
 
 // MARK: - Transactions
 
-extension StoreSession {
+extension DataSetSession {
     private static let counter = """
         SELECT revision, floor, hash, tables FROM _martlet.dataset WHERE number = 1 FOR UPDATE
         """
@@ -312,7 +312,7 @@ extension StoreSession {
 
 // MARK: - Devices
 
-extension StoreSession {
+extension DataSetSession {
     func devices(named names: [String]) throws(PostgresError) -> [String: KnownDevice] {
         var found: [String: KnownDevice] = [:]
         var wanted: Set<String> = []

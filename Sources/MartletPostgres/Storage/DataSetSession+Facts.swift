@@ -52,7 +52,7 @@ private enum FactsPurpose {
     case records
 }
 
-extension StoreSession {
+extension DataSetSession {
     func facts(for requests: [FactsRequest]) throws(PostgresError) -> [SetFacts] {
         var refusals = try refusalsForCharacters(requests)
         refusals.merge(try refusalsForNewColumns(requests)) { first, _ in first }

@@ -5,7 +5,7 @@ import PostgresKit
 /// Handles characters that the encoding of an older data set's database lacks (LATIN1, for
 /// example). PostgreSQL refuses a statement with such a character, and most statements concern all
 /// sets of a batch. So the store finds sets with such characters first, and refuses each alone.
-extension StoreSession {
+extension DataSetSession {
     /// Whether there are characters that the database cannot store.
     var lacksCharacters: Bool { encoding != "UTF8" && encoding != "SQL_ASCII" }
 

@@ -25,7 +25,7 @@ struct ReferenceHolders {
 
     /// Reads the answers to the open lookups.
     /// - Returns: Whether there were any.
-    mutating func read(_ session: StoreSession) throws(PostgresError) -> Bool {
+    mutating func read(_ session: DataSetSession) throws(PostgresError) -> Bool {
         guard !missing.isEmpty else { return false }
         let forms = session.model.forms
         var parents: [Link: [RecordID]] = [:]
@@ -70,7 +70,7 @@ struct ReferenceHolders {
     }
 
     /// Returns whether deleting a record deletes those of its own type that refer to it.
-    private func isChain(_ link: Link, _ session: StoreSession) -> Bool {
+    private func isChain(_ link: Link, _ session: DataSetSession) -> Bool {
         session.model.cascades.links(from: link.type).contains {
             $0.type == link.type && $0.reference.attribute == link.attribute
                 && $0.reference.onDelete == .cascade
@@ -115,7 +115,7 @@ extension TableFormat {
     }
 }
 
-extension StoreSession {
+extension DataSetSession {
     /// Finds the effects of the ON DELETE actions of the sets' deletes. The facts of the records
     /// found are still missing then.
     func addAffected(

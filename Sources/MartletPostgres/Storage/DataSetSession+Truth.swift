@@ -3,7 +3,7 @@ internal import MartletProtocol
 import MartletServerCore
 import PostgresKit
 
-extension StoreSession {
+extension DataSetSession {
     /// Reads the true rows for refused sets; see `ServerStorage.truths`.
     func truths(
         of requests: [CurrentRowsRequest], setBytes: Int, maxBytes: Int
