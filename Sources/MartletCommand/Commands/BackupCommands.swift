@@ -151,20 +151,20 @@ extension CommandDescription {
         guard !files.fileExists(atPath: out) else {
             throw CommandError("There is a file “\(out)” already; give another name.")
         }
-        let draft = BackupManifest.draftPath(of: out)
-        try? files.removeItem(atPath: draft)
-        defer { try? files.removeItem(atPath: draft) }
+        let unfinished = BackupManifest.unfinishedPath(of: out)
+        try? files.removeItem(atPath: unfinished)
+        defer { try? files.removeItem(atPath: unfinished) }
         let moment = try PostgresMoment(address)
         defer { moment.end() }
         try PostgresTools(address: address).run(
-            "pg_dump", ["--format=custom", "--snapshot=\(moment.snapshot)", "--file=\(draft)"])
-        try files.setAttributes([.posixPermissions: 0o600], ofItemAtPath: draft)
-        let sum = try FileSum(of: draft)
+            "pg_dump", ["--format=custom", "--snapshot=\(moment.snapshot)", "--file=\(unfinished)"])
+        try files.setAttributes([.posixPermissions: 0o600], ofItemAtPath: unfinished)
+        let sum = try FileSum(of: unfinished)
         let manifest = BackupManifest(
             storage: .postgres, dataSet: moment.dataSet, identity: moment.identity,
             revision: moment.revision, lineage: moment.lineage, schema: moment.schema,
             time: time(), bytes: sum.bytes, sha256: sum.sha256)
-        try BackupManifest.commit(draft, at: out)
+        try BackupManifest.commit(unfinished, at: out)
         try manifest.write(beside: out)
         return manifest
     }
