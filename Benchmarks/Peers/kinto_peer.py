@@ -109,13 +109,13 @@ class Kinto:
         with self.databases.connect('kinto_peer').cursor() as cursor:
             for first in range(0, self.organisation.count, 1_000):
                 rows = self.organisation.players[first:first + 1_000]
-                places, values = [], []
+                tuples, values = [], []
                 for number, text in enumerate(rows, first + 1):
-                    places.append("(%s, %s, 'record', %s::jsonb, false)")
+                    tuples.append("(%s, %s, 'record', %s::jsonb, false)")
                     values += [str(number), PARENT, text]
                 cursor.execute(
                     'INSERT INTO objects (id, parent_id, resource_name, data, deleted) VALUES '
-                    + ','.join(places), values)
+                    + ','.join(tuples), values)
         self.databases.analyse('kinto_peer')
 
     # What is measured

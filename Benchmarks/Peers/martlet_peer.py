@@ -20,7 +20,7 @@ ANNOUNCED = '"maxRevision":'
 
 def types(name, first, texts):
     """The members of a change set that creates records with temporary ids from `first` down."""
-    ids = [str(-(first + place)) for place in range(len(texts))]
+    ids = [str(-(first + index)) for index in range(len(texts))]
     attributes = ','.join(f'"{id}":{text}' for id, text in zip(ids, texts))
     return (f'"types":["{name}"],"{name}":{{"create":[{",".join(ids)}],"update":[],"delete":[],'
             f'"attributes":{{{attributes}}}}}')
@@ -129,10 +129,10 @@ class Martlet:
             begun = self.sequences.get(client, 0)
             self.sequences[client] = begun + sets
             lists.append([
-                request(client, self.head, types('players', (begun + place + 1) * 1_000, [
+                request(client, self.head, types('players', (begun + index + 1) * 1_000, [
                     text for _, text in self.organisation.more(self.name, records)]),
-                    begun + place + 1)
-                for place in range(sets)])
+                    begun + index + 1)
+                for index in range(sets)])
         return lists
 
     def prepare(self):
@@ -145,9 +145,9 @@ class Martlet:
         devices = 10 if len(sets) % 10 == 0 else 1
         each = len(sets) // devices
         self.advance([
-            [request(f'loader-{device}', self.head, types('players', 1 + place * 10,
-                                                          sets[device * each + place]), place + 1)
-             for place in range(each)]
+            [request(f'loader-{device}', self.head, types('players', 1 + index * 10,
+                                                          sets[device * each + index]), index + 1)
+             for index in range(each)]
             for device in range(devices)], len(sets))
 
     # What is measured: each returns cases as (name, unit, value)

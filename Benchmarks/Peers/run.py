@@ -50,12 +50,12 @@ def main():
         print(f'{describe()}; PostgreSQL {databases.version()}, Kinto {version("kinto")}, gunicorn '
               f'{version("gunicorn")}, Anki {version("anki")}; {count:,} records', flush=True)
         organisation = Organisation(count)
-        place = lambda name: os.path.join(folder, name)
+        within = lambda name: os.path.join(folder, name)
         for make in (
-                lambda: Martlet(place('martlet'), organisation),
-                lambda: Martlet(place('martlet-postgres'), organisation, databases),
-                lambda: Kinto(place('kinto'), organisation, databases),
-                lambda: Anki(place('anki'), organisation)):
+                lambda: Martlet(within('martlet'), organisation),
+                lambda: Martlet(within('martlet-postgres'), organisation, databases),
+                lambda: Kinto(within('kinto'), organisation, databases),
+                lambda: Anki(within('anki'), organisation)):
             peers.append(make())
             say(f'{peers[-1].name}: loading {count:,} records')
             peers[-1].prepare()

@@ -19,7 +19,7 @@ struct DataSources: Sendable {
     /// The log fields that describe the schema of all data sets.
     let schemaFields: [(String, ServerLog.Field)]
     /// The data sets in databases, by name; nil if data sets are files.
-    private let places: [String: PostgresPlace]?
+    private let databases: [String: ServedDatabase]?
 
     /// Reads the schema and the rules, or looks into the databases.
     ///
@@ -38,7 +38,7 @@ struct DataSources: Sendable {
                 } ?? .everything
             }
             schemaFields = []
-            places = try await Self.find(configuration.postgres)
+            databases = try await Self.find(configuration.postgres)
             return
         }
         let script = configuration.schema
@@ -56,7 +56,7 @@ struct DataSources: Sendable {
         schemaFields = [
             ("types", .number(schema.types.count)), ("schema", .text(schema.fingerprint)),
         ]
-        places = nil
+        databases = nil
     }
 
     private static func redis(
@@ -77,56 +77,56 @@ struct DataSources: Sendable {
         }
     }
 
-    private static func find(_ texts: [String]) async throws -> [String: PostgresPlace] {
+    private static func find(_ texts: [String]) async throws -> [String: ServedDatabase] {
         let looking = try await Confined.making(label: "martlet.databases") {
-            var places: [String: PostgresPlace] = [:]
+            var databases: [String: ServedDatabase] = [:]
             for text in texts {
-                let place: PostgresPlace
+                let database: ServedDatabase
                 do {
-                    place = try PostgresPlace.find(try PostgresAddress(text))
+                    database = try ServedDatabase.find(try PostgresAddress(text))
                 } catch let refusal as PostgresRefusal {
                     throw ServerFailure(refusal.description)
                 } catch let error as PostgresError {
                     throw ServerFailure(
                         "The address of a database cannot be read. \(error.remedy)")
                 }
-                if let other = places[place.name] {
+                if let other = databases[database.name] {
                     throw ServerFailure(
                         """
-                        Two databases have a data set called “\(place.name)”: (\(other.address)) \
-                        and (\(place.address)). Serve them from different processes, or rename \
+                        Two databases have a data set called “\(database.name)”: (\(other.address)) \
+                        and (\(database.address)). Serve them from different processes, or rename \
                         one: UPDATE _martlet.dataset SET name = '…' in its database.
                         """)
                 }
-                try DataSetName.check(place.name)
-                places[place.name] = place
+                try DataSetName.check(database.name)
+                databases[database.name] = database
             }
-            return places
+            return databases
         }
         return try await looking.run { $0 }
     }
 
     /// The secret of each data set, by name. All servers of its database know it.
     var tokenSalts: [String: [UInt8]] {
-        (places ?? [:]).mapValues(\.cacheKey)
+        (databases ?? [:]).mapValues(\.cacheKey)
     }
 
     /// The tokens that are stored in databases.
     var tokens: [DatabaseTokens] {
-        (places ?? [:]).sorted { $0.key < $1.key }.map { DatabaseTokens($0.value) }
+        (databases ?? [:]).sorted { $0.key < $1.key }.map { DatabaseTokens($0.value) }
     }
 
     /// True if data sets are files; there may be many of them.
-    var isEmbedded: Bool { places == nil }
+    var isEmbedded: Bool { databases == nil }
 
     /// Returns the names of the data sets.
     func names(
         in directory: String, ofTokens named: Set<String>, log: ServerLog
     ) throws -> [String] {
-        guard let places else {
+        guard let databases else {
             return named.union(try DataSetDirectory.names(in: directory)).sorted()
         }
-        for name in named.sorted() where places[name] == nil {
+        for name in named.sorted() where databases[name] == nil {
             log.log(
                 .warning, "tokens",
                 [
@@ -134,7 +134,7 @@ struct DataSources: Sendable {
                     ("reason", .text("There are tokens for a data set that no database has.")),
                 ])
         }
-        return places.keys.sorted()
+        return databases.keys.sorted()
     }
 
     /// Returns the storage of a data set.
@@ -143,13 +143,14 @@ struct DataSources: Sendable {
     func backing(
         of name: String, _ configuration: ServerConfiguration
     ) throws -> any DataSetBacking {
-        guard let places else {
+        guard let databases else {
             return EmbeddedBacking(
                 path: "\(configuration.dataDirectory)/\(name).sqlite",
                 script: configuration.schema)
         }
-        guard let place = places[name] else { throw DataSetNotServed() }
+        guard let database = databases[name] else { throw DataSetNotServed() }
         return PostgresBacking(
-            place: place, plan: plan, redis: redis, log: configuration.log, now: configuration.now)
+            database: database, plan: plan, redis: redis, log: configuration.log,
+            now: configuration.now)
     }
 }

@@ -29,7 +29,7 @@ public struct RedisAddress: Hashable, Sendable {
             rest = rest[..<slash]
         }
         (user, password) = try Self.credentials(&rest)
-        (host, port) = try Self.place(rest)
+        (host, port) = try Self.hostAndPort(rest)
         database = number
     }
 
@@ -49,7 +49,7 @@ public struct RedisAddress: Hashable, Sendable {
         return (user.isEmpty ? nil : user, password.isEmpty ? nil : password)
     }
 
-    private static func place(_ text: Substring) throws(RedisError) -> (String, Int) {
+    private static func hostAndPort(_ text: Substring) throws(RedisError) -> (String, Int) {
         var host = text
         var digits: Substring?
         if text.hasPrefix("["), let end = text.firstIndex(of: "]") {

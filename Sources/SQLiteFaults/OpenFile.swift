@@ -31,9 +31,9 @@ struct OpenFile {
     private static func setFileCallbacks(_ methods: inout sqlite3_io_methods) {
         methods.xClose = { file in
             guard let file else { return SQLITE_OK }
-            let place = UnsafeMutableRawPointer(file).assumingMemoryBound(to: OpenFile.self)
-            guard let handle = place.pointee.handle else { return SQLITE_OK }
-            place.pointee.handle = nil
+            let pointer = UnsafeMutableRawPointer(file).assumingMemoryBound(to: OpenFile.self)
+            guard let handle = pointer.pointee.handle else { return SQLITE_OK }
+            pointer.pointee.handle = nil
             let object = handle.takeRetainedValue()
             object.close()
             object.disk.openHandles -= 1

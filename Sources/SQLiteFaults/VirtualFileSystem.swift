@@ -106,9 +106,9 @@ final class VirtualFileSystem {
         _ path: String?, _ memory: UnsafeMutablePointer<sqlite3_file>, _ flags: Int32,
         _ outFlags: UnsafeMutablePointer<Int32>?
     ) -> Int32 {
-        let place = UnsafeMutableRawPointer(memory).assumingMemoryBound(to: OpenFile.self)
+        let pointer = UnsafeMutableRawPointer(memory).assumingMemoryBound(to: OpenFile.self)
         // If there are no methods, SQLite does not close the file.
-        place.initialize(to: OpenFile(base: sqlite3_file(pMethods: nil), handle: nil))
+        pointer.initialize(to: OpenFile(base: sqlite3_file(pMethods: nil), handle: nil))
         guard isAlive else { return SQLITE_CANTOPEN }
         switch disk.count(.open) {
         case .done: break
@@ -124,8 +124,8 @@ final class VirtualFileSystem {
         let handle = FileHandle(disk: disk, file: file, path: path, flags: flags)
         file.handles.append(handle)
         disk.openHandles += 1
-        place.pointee.handle = Unmanaged.passRetained(handle)
-        place.pointee.base.pMethods = UnsafePointer(OpenFile.methods)
+        pointer.pointee.handle = Unmanaged.passRetained(handle)
+        pointer.pointee.base.pMethods = UnsafePointer(OpenFile.methods)
         outFlags?.pointee = flags
         return SQLITE_OK
     }

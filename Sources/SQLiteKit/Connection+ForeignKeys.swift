@@ -21,8 +21,8 @@ extension Connection {
     /// Whether foreign keys are deferred at this moment.
     private var defersForeignKeys: Bool {
         get throws(SQLiteError) {
-            let question = try Statement(handle: handle, sql: "PRAGMA defer_foreign_keys")
-            return try question.step() && question.integer(0) == 1
+            let pragma = try Statement(handle: handle, sql: "PRAGMA defer_foreign_keys")
+            return try pragma.step() && pragma.integer(0) == 1
         }
     }
 

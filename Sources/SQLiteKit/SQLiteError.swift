@@ -76,7 +76,7 @@ extension SQLiteError {
 
 extension SQLiteError: CustomStringConvertible {
     public var description: String {
-        let place = sql.map { " in “\($0)”" } ?? ""
-        return "SQLite error \(extendedCode): \(message)\(place)"
+        let suffix = sql.map { " in “\($0)”" } ?? ""
+        return "SQLite error \(extendedCode): \(message)\(suffix)"
     }
 }

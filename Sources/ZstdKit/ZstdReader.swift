@@ -33,10 +33,10 @@ public final class ZstdReader {
                     return
                 }
                 let (hint, written) = buffer.withUnsafeMutableBytes { target in
-                    var place = ZSTD_outBuffer(
+                    var out = ZSTD_outBuffer(
                         dst: target.baseAddress, size: target.count, pos: 0)
-                    let hint = ZSTD_decompressStream(context, &place, &input)
-                    return (hint, place.pos)
+                    let hint = ZSTD_decompressStream(context, &out, &input)
+                    return (hint, out.pos)
                 }
                 guard ZSTD_isError(hint) == 0 else {
                     failure = ZstdError(message: String(cString: ZSTD_getErrorName(hint)))

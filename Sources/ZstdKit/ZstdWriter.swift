@@ -35,10 +35,10 @@ public final class ZstdWriter {
             var isDone = false
             while !isDone {
                 let (left, written) = buffer.withUnsafeMutableBytes { target in
-                    var place = ZSTD_outBuffer(
+                    var out = ZSTD_outBuffer(
                         dst: target.baseAddress, size: target.count, pos: 0)
-                    let left = ZSTD_compressStream2(context, &place, &input, mode)
-                    return (left, place.pos)
+                    let left = ZSTD_compressStream2(context, &out, &input, mode)
+                    return (left, out.pos)
                 }
                 precondition(ZSTD_isError(left) == 0, "zstd: compressing failed")
                 output += buffer[..<written]

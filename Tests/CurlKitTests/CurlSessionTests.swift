@@ -132,7 +132,7 @@ struct CurlSessionTests {
         server.stop()
     }
 
-    @Test("follow no redirect and answer no question for a password", arguments: [302, 401])
+    @Test("follow no redirect and give no password when asked", arguments: [302, 401])
     func asked(status: Int) async {
         let requests = Mutex(0)
         let server = RawServer { connection in

@@ -8,19 +8,21 @@ import Synchronization
 enum AppDeed: Sendable {
     case sql(String)
     case insert(table: RandomTable, key: SQLValue, RecordValues)
-    /// Of the record at a place among those that are there.
-    case update(table: RandomTable, place: Int, RecordValues)
-    case upsert(table: RandomTable, place: Int, RecordValues)
-    case delete(table: RandomTable, place: Int)
+    /// Of the record at an offset among those that are there.
+    case update(table: RandomTable, offset: Int, RecordValues)
+    case upsert(table: RandomTable, offset: Int, RecordValues)
+    case delete(table: RandomTable, offset: Int)
 
     var description: String {
         switch self {
         case .sql(let sql): sql
         case .insert(let table, let key, let values):
             "-- insert into \(table.name) \(key) \(values)"
-        case .update(let table, let place, let values): "-- update \(table.name) \(place) \(values)"
-        case .upsert(let table, let place, let values): "-- upsert \(table.name) \(place) \(values)"
-        case .delete(let table, let place): "-- delete \(table.name) \(place)"
+        case .update(let table, let offset, let values):
+            "-- update \(table.name) \(offset) \(values)"
+        case .upsert(let table, let offset, let values):
+            "-- upsert \(table.name) \(offset) \(values)"
+        case .delete(let table, let offset): "-- delete \(table.name) \(offset)"
         }
     }
 
@@ -42,8 +44,8 @@ enum AppDeed: Sendable {
             }
             let after = try Self.row(SQLValue(made), table, context)
             return told.faults(table, given: values, before: nil, after: after)
-        case .update(let table, let place, let values), .upsert(let table, let place, let values):
-            guard let key = try Self.key(at: place, table, context) else { return [] }
+        case .update(let table, let offset, let values), .upsert(let table, let offset, let values):
+            guard let key = try Self.key(at: offset, table, context) else { return [] }
             told.clear()
             let before = try Self.row(key, table, context)
             let given = values.adding(table.key, key)
@@ -58,8 +60,8 @@ enum AppDeed: Sendable {
             }
             let after = try Self.row(key, table, context)
             return told.faults(table, given: values, before: before, after: after)
-        case .delete(let table, let place):
-            guard let key = try Self.key(at: place, table, context) else { return [] }
+        case .delete(let table, let offset):
+            guard let key = try Self.key(at: offset, table, context) else { return [] }
             let isDone =
                 switch key {
                 case .integer(let number):
@@ -72,9 +74,9 @@ enum AppDeed: Sendable {
     }
 
     private static func key(
-        at place: Int, _ table: RandomTable, _ context: ReadContext
+        at offset: Int, _ table: RandomTable, _ context: ReadContext
     ) throws -> SQLValue? {
-        try context.rows("SELECT \(table.quotedKey) FROM \(table.quoted) LIMIT 1 OFFSET \(place)")
+        try context.rows("SELECT \(table.quotedKey) FROM \(table.quoted) LIMIT 1 OFFSET \(offset)")
             .first?.values.first
     }
 

@@ -202,14 +202,14 @@ final class AppWorld {
         }
         let columns = table.columns.filter { $0.target == nil && random.chance(60) }
         let values = RecordValues(names: columns.map(\.name), values: columns.map { value($0) })
-        let place = Int.random(in: 0..<4, using: &random)
+        let offset = Int.random(in: 0..<4, using: &random)
         switch Int.random(in: 0..<10, using: &random) {
         case 0..<4:
             let key: SQLValue = table.isText ? .text("app\(random.next() % 50)") : .null
             return .insert(table: table, key: key, values)
-        case 4..<7: return .update(table: table, place: place, values)
-        case 7, 8: return .upsert(table: table, place: place, values)
-        default: return .delete(table: table, place: place)
+        case 4..<7: return .update(table: table, offset: offset, values)
+        case 7, 8: return .upsert(table: table, offset: offset, values)
+        default: return .delete(table: table, offset: offset)
         }
     }
 
@@ -220,10 +220,10 @@ final class AppWorld {
             table.isText
             ? "'moved\(random.next() % 50)'" : "(SELECT ifnull(max(\(key)), 0) + 1 FROM \(name))"
         let spelt = table.isText ? key : random.one(of: [key, "rowid", "oid", "_rowid_"])
-        let place = Int.random(in: 0..<3, using: &random)
+        let offset = Int.random(in: 0..<3, using: &random)
         return """
             UPDATE \(name) SET \(spelt) = \(new)
-            WHERE \(key) = (SELECT \(key) FROM \(name) LIMIT 1 OFFSET \(place))
+            WHERE \(key) = (SELECT \(key) FROM \(name) LIMIT 1 OFFSET \(offset))
             """
     }
 

@@ -55,13 +55,13 @@ struct DeviceSweepCrashTests {
         }
     }
 
-    /// A device that has begun anew with a queue, beside a snapshot that is older than the log.
+    /// A device that has begun refetching with a queue, beside a snapshot that is older than the log.
     private func seeded(_ name: String, _ plan: SeedingPlan) throws -> (SweptTeam, SmallSnapshot) {
         let team = try SweptTeam(name)
         try team.queue()
         let snapshot = try team.world.server.snapshot(plan)
         try team.overtake()
-        try team.mine.beginAnew()
+        try team.mine.beginRefetching()
         return (team, snapshot)
     }
 
@@ -99,15 +99,15 @@ struct DeviceSweepCrashTests {
         try sweep("difference", team.deviceImages, limit: 16, transactions: 12) { try $0.sync() }
     }
 
-    @Test("a device begins anew and fetches everything once more")
-    func anewUnderCrashes() throws {
+    @Test("a device refetches everything")
+    func refetchUnderCrashes() throws {
         let team = try SweptTeam("anew")
         try team.queue()
         try team.overtake()
         try sweep("anew", team.deviceImages, limit: 16, transactions: 9) { work in
             if !work.isBegun {
                 work.device.close()
-                try work.device.beginAnew()
+                try work.device.beginRefetching()
                 work.isBegun = true
                 work.acknowledge()
             }

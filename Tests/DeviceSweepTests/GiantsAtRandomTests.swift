@@ -198,11 +198,11 @@ private final class GiantWorld {
                 row.id == nil
                     ? "INSERT INTO pages(id, one, picture) VALUES (\(newKey), ?1, ?2)"
                     : "INSERT INTO words(one, picture, id) VALUES (?1, ?2, ?3)")
-            for (place, value) in [(Int32(1), row.one), (2, row.picture)] {
+            for (parameter, value) in [(Int32(1), row.one), (2, row.picture)] {
                 switch value {
-                case .text(let text): statement.bind(place, text: text)
-                case .blob(let bytes): statement.bind(place, blob: bytes)
-                default: statement.bindNull(place)
+                case .text(let text): statement.bind(parameter, text: text)
+                case .blob(let bytes): statement.bind(parameter, blob: bytes)
+                default: statement.bindNull(parameter)
                 }
             }
             if let id = row.id { statement.bind(3, text: id) }
@@ -265,10 +265,10 @@ private final class GiantWorld {
         while let node = world.server.node {
             batches += 1
             try #require(batches < 100, "\(told)")
-            var question = DeltaRequest(
+            var request = DeltaRequest(
                 principal: Principal(name: "staff"), since: try device.store.revision)
-            question.clientID = try device.store.clientID
-            guard case .batch(let made) = node.feed.deltas(question) else {
+            request.clientID = try device.store.clientID
+            guard case .batch(let made) = node.feed.deltas(request) else {
                 return try exchange(device)
             }
             if made.isEmpty { return }

@@ -48,8 +48,8 @@ struct MigrationPath {
     }
 }
 
-/// Crashes and failing operations at every place of a migration of five versions, on a file with
-/// sent and unsent change sets, a refused one, values aside and writes not yet in any set.
+/// Crashes and failing operations at every operation of a migration of five versions, on a file with
+/// sent and unsent change sets, a refused one, values kept aside and writes not yet in any set.
 @Suite("Crashes and failures while versions run")
 struct MigrationCrashTests {
     /// Whether every operation is tried in every way, as `scripts/long crash-migrations` does; by

@@ -23,11 +23,11 @@ private final class RestoredWorld {
     private var sets: [Set<String>] = []
     private var random: SplitMix64
     private var count = 0
-    private let beginsAnew: Bool
+    private let refetches: Bool
 
-    /// - Parameter beginsAnew: Whether devices fetch everything anew now and then.
-    init(seed: UInt64, beginsAnew: Bool) throws {
-        self.beginsAnew = beginsAnew
+    /// - Parameter refetches: Whether devices refetch everything now and then.
+    init(seed: UInt64, refetches: Bool) throws {
+        self.refetches = refetches
         name = "restored-\(seed)"
         random = SplitMix64(seed: seed &* 0x1234_5678_9abc_def1)
         server = try SmallServer(FaultDisk(name: "\(name)-server-0"))
@@ -49,20 +49,20 @@ private final class RestoredWorld {
     }
 
     private func step() throws {
-        let place = Int.random(in: 0..<devices.count, using: &random)
+        let index = Int.random(in: 0..<devices.count, using: &random)
         switch Int.random(in: 0..<20, using: &random) {
         case 0: keepBackup()
         case 1: try restore()
-        case 2 where beginsAnew:
-            try devices[place].store.endLeases()
-            try devices[place].beginAnew()
+        case 2 where refetches:
+            try devices[index].store.endLeases()
+            try devices[index].beginRefetching()
         case 2..<8:
             let isLost = Int.random(in: 0..<5, using: &random) == 0
-            try sync(devices[place], lost: isLost ? Int.random(in: 1...4, using: &random) : 0)
+            try sync(devices[index], lost: isLost ? Int.random(in: 1...4, using: &random) : 0)
         default:
-            try write(on: devices[place])
-            if let queued = try devices[place].store.newestQueued() {
-                sets[place].insert(queued.identifier)
+            try write(on: devices[index])
+            if let queued = try devices[index].store.newestQueued() {
+                sets[index].insert(queued.identifier)
             }
         }
     }
@@ -158,7 +158,7 @@ struct RestoringAtRandomTests {
         "nothing is lost, nothing applied twice, nothing goes to a wrong record", arguments: 1...4)
     func randomRestores(part: UInt64) throws {
         for seed in 0..<5 {
-            let world = try RestoredWorld(seed: part * 100 + UInt64(seed), beginsAnew: part == 2)
+            let world = try RestoredWorld(seed: part * 100 + UInt64(seed), refetches: part == 2)
             try world.run(steps: 120)
         }
     }

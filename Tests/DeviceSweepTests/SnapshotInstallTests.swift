@@ -11,7 +11,7 @@ import Testing
 
 @Suite("Snapshots under a queue")
 struct SnapshotInstallTests {
-    /// A device that has begun anew with work queued: a set the server took without its knowing, one
+    /// A device that has begun refetching with work queued: a set the server took without its knowing, one
     /// it will refuse, and one never sent. The snapshot is older than the server's newest entry.
     private func device(_ world: SmallWorld) throws -> SmallDevice {
         let (mine, other) = (try world.device(), try world.device())
@@ -37,7 +37,7 @@ struct SnapshotInstallTests {
         try other.sync(with: world.server)
         try mine.write { try $0.update("teams", .integer(-2), ["city": "Oslo"]) }
         try mine.write { try $0.delete("players", .integer(1)) }
-        try mine.beginAnew()
+        try mine.beginRefetching()
         return mine
     }
 

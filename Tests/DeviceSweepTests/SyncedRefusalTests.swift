@@ -64,7 +64,7 @@ struct SyncedRefusalTests {
         #expect(try file.opened().contradiction() == nil)
     }
 
-    @Test("a record that waited aside and does not fit its new table stops the version")
+    @Test("a record that was kept aside and does not fit its new table stops the version")
     func misfitRecord() throws {
         let error = try refusal(after: 4) { context in
             try context.create(
@@ -75,7 +75,7 @@ struct SyncedRefusalTests {
         #expect(error?.message.contains("as wide as the server's") == true)
     }
 
-    @Test("a value that waited aside and does not fit its new column stops the version")
+    @Test("a value that was kept aside and does not fit its new column stops the version")
     func misfitValue() throws {
         let error = try refusal(after: 1) { context in
             try context.addColumn("nickname TEXT CHECK (length(nickname) < 2)", to: "teams")
@@ -133,7 +133,7 @@ struct SyncedRefusalTests {
     func newer() throws {
         try file.open()
         let image = try file.image()
-        let error = #expect(throws: StoreError.self) { try file.open(3, fallback: .fetchAnew) }
+        let error = #expect(throws: StoreError.self) { try file.open(3, fallback: .refetch) }
         #expect(error?.kind == .newer)
         #expect(try file.image() == image)
     }
@@ -241,10 +241,10 @@ struct SyncedFallbackTests {
         #expect(try file.open(fallback: .restoreCopy).migration == .migrated(from: 1, to: 6))
     }
 
-    @Test("the client may fetch the data anew")
-    func fetchAnew() throws {
-        let store = try file.open(Self.broken, fallback: .fetchAnew)
-        guard case .fetchingAnew(let failure) = store.migration else {
+    @Test("the client may refetch the data")
+    func refetchFallback() throws {
+        let store = try file.open(Self.broken, fallback: .refetch)
+        guard case .refetching(let failure) = store.migration else {
             Issue.record("\(String(describing: store.migration))")
             return
         }
@@ -261,7 +261,7 @@ struct ScriptOpeningTests {
         device = try DeviceFixture()
     }
 
-    @Test("a script that adds a column or a table takes in what waited aside")
+    @Test("a script that adds a column or a table takes in what was kept aside")
     func aside() throws {
         try device.apply(
             [

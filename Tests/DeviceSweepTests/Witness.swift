@@ -44,13 +44,13 @@ final class Witness {
         return rows
     }
 
-    /// Reads a table. A column that has another name is known by its place.
+    /// Reads a table. A column that has another name is known by its position.
     static func read(
         _ table: RandomTable, _ connection: Connection
     ) throws(SQLiteError) -> [String: [String]] {
-        let places = try connection.prepare(
+        let listing = try connection.prepare(
             "SELECT name FROM pragma_table_info(\(table.quoted)) ORDER BY cid")
-        let names = try places.rows { (row) throws(SQLiteError) in row.text(0) }
+        let names = try listing.rows { (row) throws(SQLiteError) in row.text(0) }
         let statement = try connection.prepare(select(table, names))
         let found = try statement.rows { (row) throws(SQLiteError) in
             (0...table.columns.count).map { row.text(Int32($0)) }
@@ -233,11 +233,11 @@ final class Witness {
         // Rows with the most judged columns come first, so that they find their own match.
         made.sort { one, other in one.count { $0 == nil } < other.count { $0 == nil } }
         for row in made {
-            let place = others.firstIndex { other in
+            let index = others.firstIndex { other in
                 zip(row, other).allSatisfy { $0 == nil || $0 == $1 }
             }
-            if let place {
-                others.remove(at: place)
+            if let index {
+                others.remove(at: index)
             } else {
                 faults.append("\(table.name): a new record of \(row) is not there")
             }

@@ -52,11 +52,11 @@ extension WrittenWorld {
         guard let column = table.columns.filter({ $0.target == nil }).randomElement(using: &random)
         else { return }
         let value = random.one(of: Self.edges(of: column.kind))
-        let place = Int.random(in: 0..<4, using: &random)
+        let offset = Int.random(in: 0..<4, using: &random)
         run(
             """
             PRAGMA foreign_keys = ON; UPDATE OR IGNORE \(table.quoted) SET \(column.quoted) = \(value) WHERE \(table.quotedKey) =
-            (SELECT \(table.quotedKey) FROM \(table.quoted) LIMIT 1 OFFSET \(place))
+            (SELECT \(table.quotedKey) FROM \(table.quoted) LIMIT 1 OFFSET \(offset))
             """)
     }
 

@@ -202,17 +202,17 @@ extension WrittenWorld {
         try program.execute(
             """
             CREATE TEMP TABLE handed AS SELECT row_number() OVER (
-                ORDER BY (rowid * 7919 + \(seed)) % 10007, k) - 1 AS place, k, v
+                ORDER BY (rowid * 7919 + \(seed)) % 10007, k) - 1 AS number, k, v
             FROM (SELECT \(table.quotedKey) AS k, \(column.quoted) AS v FROM \(table.quoted)
                 WHERE \(column.quoted) IS NOT NULL);
-            CREATE INDEX temp.places ON handed(place); CREATE INDEX temp.keys ON handed(k);
+            CREATE INDEX temp.numbers ON handed(number); CREATE INDEX temp.keys ON handed(k);
             BEGIN;
             UPDATE \(table.quoted) SET \(column.quoted) = NULL WHERE \(table.quotedKey) IN (SELECT k FROM handed);
             UPDATE \(table.quoted) SET \(column.quoted) = (
-                SELECT next.v FROM handed AS own JOIN handed AS next ON next.place =
-                    iif(own.place % \(length) = \(length - 1), own.place - \(length - 1), own.place + 1)
+                SELECT next.v FROM handed AS own JOIN handed AS next ON next.number =
+                    iif(own.number % \(length) = \(length - 1), own.number - \(length - 1), own.number + 1)
                 WHERE own.k = \(table.quoted).\(table.quotedKey)
-                    AND NOT (\(breaks) AND own.place % (3 * \(length)) = 0))
+                    AND NOT (\(breaks) AND own.number % (3 * \(length)) = 0))
             WHERE \(table.quotedKey) IN (SELECT k FROM handed);
             COMMIT
             """)

@@ -45,14 +45,14 @@ struct FuzzCorpusTests {
         let target = try #require(Self.targets.first { $0.name == name })
         for input in try Self.inputs(name) {
             let bytes = [UInt8](try Data(contentsOf: input)).prefix(512)
-            for place in stride(from: 0, to: bytes.count, by: max(1, bytes.count / 4)) {
+            for offset in stride(from: 0, to: bytes.count, by: max(1, bytes.count / 4)) {
                 var changed = Array(bytes)
-                changed[place] ^= UInt8(truncatingIfNeeded: 1 + place)
-                for damaged in [changed, Array(bytes[..<place])] {
+                changed[offset] ^= UInt8(truncatingIfNeeded: 1 + offset)
+                for damaged in [changed, Array(bytes[..<offset])] {
                     do {
                         try target.check(damaged)
                     } catch {
-                        Issue.record("\(input.lastPathComponent), byte \(place): \(error)")
+                        Issue.record("\(input.lastPathComponent), byte \(offset): \(error)")
                     }
                 }
             }

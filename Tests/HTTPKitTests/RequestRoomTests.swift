@@ -97,11 +97,11 @@ struct RequestRoomTests {
             return await echo(request)
         } _: { server, port in
             let waiting = (0..<3).map { _ in RawClient(port: port) }
-            for (place, client) in waiting.enumerated() {
+            for (index, client) in waiting.enumerated() {
                 await client.send("GET /wait HTTP/1.1\r\nHost: h\r\n\r\n")
                 try await waitUntil("it waits") {
                     let counters = await server.counters()
-                    return counters.requests == place + 1 && counters.requestsInFlight == 0
+                    return counters.requests == index + 1 && counters.requestsInFlight == 0
                 }
             }
             let other = RawClient(port: port)

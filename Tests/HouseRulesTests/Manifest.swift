@@ -24,7 +24,7 @@ struct Manifest {
         targets = text.matches(of: call).map { match in
             let kind = String(match.1)
             let names = match.2.matches(of: quoted).map { String($0.1) }
-            let place =
+            let folder =
                 switch kind {
                 case "helper", "program": "Tests/Support/"
                 case "suite", "safeSuite": "Tests/"
@@ -33,7 +33,7 @@ struct Manifest {
             return Target(
                 kind: kind, name: names[0],
                 imports: kind == "system" ? [] : Array(names.dropFirst()),
-                folder: match.3.map(String.init) ?? place + names[0],
+                folder: match.3.map(String.init) ?? folder + names[0],
                 without: match.4?.matches(of: quoted).map { String($0.1) } ?? [])
         }
     }

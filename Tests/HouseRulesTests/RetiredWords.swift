@@ -37,7 +37,8 @@ struct RetiredWords {
     }
 
     /// Returns where a file uses a retired word. A word alone may be a word of English; names of SQL, which have an
-    /// underscore, stay for the sake of files that exist. “Foreign key” is SQL's own term.
+    /// underscore, and names that fill a whole literal stay for the sake of files that exist. “Foreign key” is SQL's
+    /// own term.
     func violations(in file: SourceFile) -> [Violation] {
         let typed = file.tokens.compactMap { token in
             types[token.text].map {
@@ -52,7 +53,9 @@ struct RetiredWords {
                 }
                 let named = line.matches(of: #/[A-Za-z][A-Za-z0-9]*(?![A-Za-z0-9_])/#).compactMap {
                     match in
-                    retired(match.output, before: line[..<match.range.lowerBound].utf8.last)
+                    retired(
+                        match.output, before: line[..<match.range.lowerBound].utf8.last,
+                        after: line[match.range.upperBound...].utf8.first)
                 }
                 return (said + named).map { word, instead in
                     file.violation(index + 1, "“\(word)” is not used; say \(instead)")
@@ -60,8 +63,12 @@ struct RetiredWords {
             }
     }
 
-    private func retired(_ name: Substring, before: UInt8?) -> (String, String)? {
-        guard before.map({ $0 != UInt8(ascii: "_") }) ?? true else { return nil }
+    private func retired(
+        _ name: Substring, before: UInt8?, after: UInt8?
+    ) -> (String, String)? {
+        let isLiteral =
+            before == after && (before == UInt8(ascii: "'") || before == UInt8(ascii: "\""))
+        guard before != UInt8(ascii: "_"), !isLiteral else { return nil }
         let parts = Self.parts(of: String(name))
         guard parts.count > 1 else { return nil }
         for (retired, instead) in names where retired.count <= parts.count {

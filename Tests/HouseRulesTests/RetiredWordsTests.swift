@@ -22,6 +22,7 @@ struct RetiredWordsTests {
             "let a: ForeignDrain", "let isForeign = true", "// See `TokenDesk`.",
             "let tokenDesk = 1",
             "// Foreign writes are noted.", "let myTokenDesk = 1", "let a: Later",
+            "\"The call isForeign fails.\"",
         ])
     func found(text: String) {
         #expect(count(text) == 1)
@@ -32,6 +33,7 @@ struct RetiredWordsTests {
         arguments: [
             "let foreignKeys = 1", "let a: ForeignKeyAudit", "\"_martlet.foreign_changes\"",
             "// A foreign table.",
+            "name = 'foreignRevision'", "case external = \"foreignRevision\"",
             "let token = desk", "// Later calls throw.", "let isForeignKeyViolation = 1",
         ])
     func othersNames(text: String) {

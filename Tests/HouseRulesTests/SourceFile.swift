@@ -34,7 +34,7 @@ struct SourceFile {
         }
     }
 
-    /// Every place where `words` follow one another.
+    /// Every line where `words` follow one another.
     func occurrences(of words: [String]) -> [Int] {
         guard tokens.count >= words.count else { return [] }
         return (0...(tokens.count - words.count)).filter { start in

@@ -131,7 +131,7 @@ struct TokenTests {
 
 @Suite("The token in use")
 struct TokenKeeperTests {
-    @Test("one question is asked for all requests that were refused")
+    @Test("one call is made for all requests that were refused")
     func onceAskedForToken() async throws {
         let (gate, open) = AsyncStream.makeStream(of: Void.self)
         let asked = Mutex(0)

@@ -150,10 +150,10 @@ struct ArgumentParserTests {
             #expect(
                 list.contains("`\(command.name)`"), "docs/command-line.md lacks “\(command.name)”")
             for option in command.options {
-                let places = text.ranges(of: "--" + option.name)
-                let isNamed = places.contains { place in
-                    guard place.upperBound < text.endIndex else { return true }
-                    let next = text[place.upperBound]
+                let ranges = text.ranges(of: "--" + option.name)
+                let isNamed = ranges.contains { range in
+                    guard range.upperBound < text.endIndex else { return true }
+                    let next = text[range.upperBound]
                     return !next.isLetter && next != "-"
                 }
                 #expect(isNamed, "no page has --\(option.name) of “\(command.name)”")

@@ -10,7 +10,7 @@ import Testing
 @Suite("Backup and restore", .serialized)
 struct BackupTests {
     /// What stands in for `--data … --dataset …`.
-    private static func place(_ served: ServedData, _ database: String?) -> [String] {
+    private static func location(_ served: ServedData, _ database: String?) -> [String] {
         if let database { return ["--postgres", database] }
         return ["--data", served.data, "--dataset", "team"]
     }
@@ -39,7 +39,7 @@ struct BackupTests {
     ) async throws {
         let backup = served.path("team.backup")
         let made = await ServedData.run(
-            ["backup"] + place(served, database) + ["--out", backup, "--json"])
+            ["backup"] + location(served, database) + ["--out", backup, "--json"])
         #expect(made.code == .done, "\(made.err)")
         #expect(made.out.contains("\"dataSet\":\"team\""))
         #expect(made.out.contains("\"revision\":1"))
@@ -47,7 +47,7 @@ struct BackupTests {
         await served.stop()
         let target = database == nil ? nil : try await ServedData.database()
         let done = await ServedData.run(
-            ["restore"] + place(served, target) + ["--in", backup]
+            ["restore"] + location(served, target) + ["--in", backup]
                 + (database == nil ? ["--replace"] : []))
         #expect(done.code == .done, "\(done.err)")
         if let target { served.use(postgres: target) }
@@ -118,23 +118,23 @@ struct BackupTests {
         try await Self.add("Ants", device)
         try await device.sync()
         let backup = served.path("a.backup")
-        let place = Self.place(served, nil)
-        _ = await ServedData.run(["backup"] + place + ["--out", backup])
-        let again = await ServedData.run(["backup"] + place + ["--out", backup])
+        let location = Self.location(served, nil)
+        _ = await ServedData.run(["backup"] + location + ["--out", backup])
+        let again = await ServedData.run(["backup"] + location + ["--out", backup])
         #expect(again.err.contains("already"))
-        let running = await ServedData.run(["restore"] + place + ["--in", backup, "--replace"])
+        let running = await ServedData.run(["restore"] + location + ["--in", backup, "--replace"])
         #expect(running.code == .failed)
         #expect(running.err.contains("Another martlet server"))
         await served.stop()
-        let taken = await ServedData.run(["restore"] + place + ["--in", backup])
+        let taken = await ServedData.run(["restore"] + location + ["--in", backup])
         #expect(taken.err.contains("--replace"))
         let handle = try #require(FileHandle(forWritingAtPath: backup))
         try handle.seek(toOffset: 5_000)
         try handle.write(contentsOf: Data([1, 2, 3, 4]))
         try handle.close()
-        let damaged = await ServedData.run(["restore"] + place + ["--in", backup, "--replace"])
+        let damaged = await ServedData.run(["restore"] + location + ["--in", backup, "--replace"])
         #expect(damaged.err.contains("not what was backed up"))
-        let none = await ServedData.run(["restore"] + place + ["--in", served.path("none")])
+        let none = await ServedData.run(["restore"] + location + ["--in", served.path("none")])
         #expect(none.err.contains("no manifest"))
         try await served.start()
         try await device.sync()
@@ -155,14 +155,16 @@ struct BackupTests {
             try await device.sync()
             await device.close()
             let made = await ServedData.run(
-                ["backup", "--json"] + Self.place(served, nil) + ["--out", served.path("b")])
+                ["backup", "--json"] + Self.location(served, nil) + ["--out", served.path("b")])
             let object = try JSONSerialization.jsonObject(with: Data(made.out.utf8))
             identities.append(try #require((object as? [String: Any])?["identity"] as? String))
             await served.stop()
             folders.append(served)
         }
         let restore =
-            ["restore"] + Self.place(folders[0], nil) + ["--in", folders[1].path("b"), "--replace"]
+            ["restore"] + Self.location(folders[0], nil) + [
+                "--in", folders[1].path("b"), "--replace",
+            ]
         let refused = await ServedData.run(restore)
         #expect(refused.code == .failed)
         for word in identities + ["--other-data-set"] { #expect(refused.err.contains(word)) }
@@ -197,14 +199,15 @@ struct BackupTests {
         try await Self.add("Ants", mine)
         for device in [mine, fixed] { try await device.sync() }
         let backup = served.path("a.backup")
-        let made = await ServedData.run(["backup"] + Self.place(served, nil) + ["--out", backup])
+        let made = await ServedData.run(
+            ["backup"] + Self.location(served, nil) + ["--out", backup])
         #expect(made.code == .done, "\(made.err)")
         #expect(try store.revoke(late.record.identifier, now: 6))
         await served.stop()
 
         // In the same folder: what was revoked since is not good again.
         let here = await ServedData.run(
-            ["restore"] + Self.place(served, nil) + ["--in", backup, "--replace"])
+            ["restore"] + Self.location(served, nil) + ["--in", backup, "--replace"])
         #expect(here.code == .done, "\(here.err)")
         #expect(here.err.contains("Good tokens of it here: 1."))
         #expect(try store.list().count { $0.revoked == nil && $0.dataSet == "team" } == 1)
@@ -212,7 +215,8 @@ struct BackupTests {
 
         // On a new machine: all there was, and none of other data sets.
         try FileManager.default.removeItem(atPath: served.data)
-        let there = await ServedData.run(["restore"] + Self.place(served, nil) + ["--in", backup])
+        let there = await ServedData.run(
+            ["restore"] + Self.location(served, nil) + ["--in", backup])
         #expect(there.code == .done, "\(there.err)")
         let again = try TokenStore(directory: served.data)
         #expect(
@@ -228,7 +232,7 @@ struct BackupTests {
         await served.stop()
         try Data("x".utf8).write(to: URL(fileURLWithPath: backup + ".tokens"))
         let damaged = await ServedData.run(
-            ["restore"] + Self.place(served, nil) + ["--in", backup, "--replace"])
+            ["restore"] + Self.location(served, nil) + ["--in", backup, "--replace"])
         #expect(damaged.err.contains("not what was backed up"))
     }
 
@@ -256,7 +260,7 @@ struct BackupTests {
         try await device.sync()
         if !isPostgres { await served.stop() }
         let result = await ServedData.run(
-            ["compact"] + Self.place(served, database) + ["--keep-revisions", "2", "--json"])
+            ["compact"] + Self.location(served, database) + ["--keep-revisions", "2", "--json"])
         #expect(result.code == .done, "\(result.err)")
         #expect(result.out.contains("\"floor\":6"), "\(result.out)")
         if isPostgres { await served.stop() }

@@ -175,8 +175,8 @@ struct CommandRunTests {
         #expect(await run("status", path("text.txt")).err.contains("no SQLite file"))
         try FileManager.default.createSymbolicLink(
             atPath: path("link"), withDestinationPath: folder.path)
-        for place in [folder.path, path("link")] {
-            let words = await run("status", place).err
+        for name in [folder.path, path("link")] {
+            let words = await run("status", name).err
             #expect(words.contains("is a folder. Name the device file"))
         }
         _ = await run("init", path("a.sqlite"), "--schema", path("schema.sql"))

@@ -27,8 +27,8 @@ struct DoctorTests {
         let device = try await served.device("mine")
         try await device.write { _ = try $0.insert("teams", ["name": "Ants"]) }
         try await device.sync()
-        let place = ["--data", served.data]
-        let sound = try await Self.checks(place)
+        let location = ["--data", served.data]
+        let sound = try await Self.checks(location)
         #expect(sound.checks == [])
         #expect(sound.code == .done)
         await device.close()
@@ -43,12 +43,12 @@ struct DoctorTests {
             UPDATE martlet_dataset SET revision = revision + 1;
             """)
         try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: served.data)
-        let ill = try await Self.checks(place)
+        let ill = try await Self.checks(location)
         // The stray row's key is beyond its counter, too.
         #expect(
             ill.checks == ["clock", "index", "keys", "keys", "log", "permissions", "references"])
         #expect(ill.code == .failed)
-        let said = await ServedData.run(["doctor"] + place)
+        let said = await ServedData.run(["doctor"] + location)
         #expect(said.out.contains("fix: Stop the server, then: UPDATE martlet_types SET next_id"))
         #expect(await ServedData.run(["doctor", "--data", served.path("no")]).code == .failed)
     }
@@ -73,23 +73,23 @@ struct DoctorTests {
             INSERT INTO counted VALUES (9223372036854775807); DELETE FROM counted;
             UPDATE teams SET city = x'ff' WHERE id = 1;
             """)
-        let place = ["--data", served.data]
-        #expect(try await Self.checks(place).checks == ["sequence", "unsendable"])
+        let location = ["--data", served.data]
+        #expect(try await Self.checks(location).checks == ["sequence", "unsendable"])
         // Noted writes are no finding, and writes whose notes are gone are one.
         try connection.execute(
             "DELETE FROM teams WHERE id = 2; UPDATE martlet_types SET next_id = 9;"
                 + " INSERT INTO teams(id, name) VALUES (8, 'Dogs')")
-        #expect(try await Self.checks(place).checks == ["sequence", "unsendable"])
+        #expect(try await Self.checks(location).checks == ["sequence", "unsendable"])
         try connection.execute("DELETE FROM martlet_outside")
-        #expect(try await Self.checks(place).checks == ["sequence", "unnoted", "unsendable"])
-        let said = await ServedData.run(["doctor"] + place)
+        #expect(try await Self.checks(location).checks == ["sequence", "unnoted", "unsendable"])
+        let said = await ServedData.run(["doctor"] + location)
         #expect(said.out.contains("does not know 1 rows of teams, and 1 that it knows are gone"))
         #expect(
             said.out.contains(
                 "cannot be sent 1 rows of teams, such as 1: column “city” holds binary"))
         let fix = try #require(said.out.split(separator: "martlet doctor: ").last)
         try connection.execute(String(fix.prefix(while: { $0 != "\n" })))
-        #expect(try await Self.checks(place).checks == ["sequence", "unsendable"])
+        #expect(try await Self.checks(location).checks == ["sequence", "unsendable"])
     }
 
     @Test("keys that the server passes over are no finding; a counter at its end is one")
@@ -104,18 +104,18 @@ struct DoctorTests {
         let connection = try Connection(path: served.data + "/team.sqlite", mode: .readWrite)
         let most: Int64 = 1 << 62
         try connection.execute("INSERT INTO teams(id, name) VALUES (\(most), 'Far')")
-        let place = ["--data", served.data]
-        #expect(try await Self.checks(place).checks == [])
+        let location = ["--data", served.data]
+        #expect(try await Self.checks(location).checks == [])
         try connection.execute(
             """
             INSERT INTO teams(id, name) VALUES (8, 'Near');
             UPDATE martlet_types SET next_id = \(most + 1) WHERE name = 'teams'
             """)
-        let said = await ServedData.run(["doctor"] + place)
+        let said = await ServedData.run(["doctor"] + location)
         #expect(said.out.contains("teams has no keys left; the next would be \(most + 1)"))
         #expect(said.out.contains("SET next_id = 9 WHERE name = 'teams'"))
         try connection.execute("UPDATE martlet_types SET next_id = 9 WHERE name = 'teams'")
-        #expect(try await Self.checks(place).checks == [])
+        #expect(try await Self.checks(location).checks == [])
     }
 
     private static func database(_ served: ServedData) async throws -> String {

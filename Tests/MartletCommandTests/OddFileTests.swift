@@ -119,15 +119,15 @@ final class OddFileTests {
     @Test(
         "a place in which nothing can be written is named",
         arguments: ["schema.sql", "schema.sql/out"])
-    func noFolder(place: String) async throws {
+    func noFolder(name: String) async throws {
         await make("a.sqlite")
-        let refused = await run("export", path("a.sqlite"), path(place))
+        let refused = await run("export", path("a.sqlite"), path(name))
         #expect(refused.code == .failed)
-        #expect(refused.err.contains("no folder \(path(place))"))
-        let made = await run("init", path("\(place)/x.db"), "--schema", path("schema.sql"))
+        #expect(refused.err.contains("no folder \(path(name))"))
+        let made = await run("init", path("\(name)/x.db"), "--schema", path("schema.sql"))
         #expect(made.code == .failed)
         #expect(
-            made.err.contains("no folder \(path(place))") && made.err.contains("Make the folder"))
+            made.err.contains("no folder \(path(name))") && made.err.contains("Make the folder"))
     }
 
     @Test(

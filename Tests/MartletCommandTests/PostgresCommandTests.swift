@@ -61,42 +61,43 @@ struct PostgresCommandTests {
         let file = folder.appendingPathComponent("schema.sql").path
         try Data("CREATE TABLE teams (id bigserial PRIMARY KEY, name text)".utf8)
             .write(to: URL(fileURLWithPath: file))
-        let place = ["--postgres", url]
+        let location = ["--postgres", url]
         let made = await Self.run(
-            ["postgres", "init", "--name", "club", "--schema", file] + place)
+            ["postgres", "init", "--name", "club", "--schema", file] + location)
         #expect(made.code == .done, "\(made.err)")
         #expect(made.out.contains("- make the schema “_martlet”"))
-        let schema = await Self.run(["postgres", "schema"] + place)
+        let schema = await Self.run(["postgres", "schema"] + location)
         #expect(schema.out.contains("\"id\" INTEGER PRIMARY KEY,\n    \"name\" TEXT"))
         let adopted = await Self.run(
             ["postgres", "adopt", "--name", "club", "--tables", "teams, nothing", "--dry-run"]
-                + place)
+                + location)
         #expect(adopted.code == .failed)
         #expect(adopted.err.contains("- there is no table “nothing” in the database; check"))
         let again = await Self.run(
-            ["postgres", "adopt", "--name", "club", "--tables", "teams", "--json"] + place)
-        #expect(again.out.hasPrefix(#"{"done":true,"rows":0,"steps":["install the triggers"#))
-        let logical = await Self.run(["postgres", "adopt", "--cdc", "logical"] + place)
+            ["postgres", "adopt", "--name", "club", "--tables", "teams", "--json"] + location)
+        #expect(again.out.hasPrefix(#"{"done":true,"rows":0,"steps":["reinstall the triggers"#))
+        let logical = await Self.run(["postgres", "adopt", "--cdc", "logical"] + location)
         #expect(logical.code == .failed)
         #expect(logical.err.contains("ALTER SYSTEM SET wal_level = logical"))
-        let compared = await Self.run(["postgres", "compare"] + place)
+        let compared = await Self.run(["postgres", "compare"] + location)
         #expect(compared.out == "The tables are what the log says.\n", "\(compared.err)")
         try await Self.blocking {
             try PostgresConnection(PostgresAddress(url)).execute(
                 "SET session_replication_role = replica; ALTER TABLE teams DISABLE TRIGGER ALL; "
                     + "INSERT INTO teams (name) VALUES ('past the log')")
         }
-        let differs = await Self.run(["postgres", "compare"] + place)
+        let differs = await Self.run(["postgres", "compare"] + location)
         #expect(differs.code == .failed)
         #expect(differs.err.contains("no device can be sent stays listed until it is corrected"))
-        let repaired = await Self.run(["postgres", "compare", "--repair", "--json"] + place)
+        let repaired = await Self.run(["postgres", "compare", "--repair", "--json"] + location)
         #expect(repaired.code == .done)
         #expect(repaired.out.hasPrefix(#"{"changed":1,"deleted":0,"repaired":true"#))
-        let asked = await Self.run(["postgres", "release"] + place)
+        let asked = await Self.run(["postgres", "release"] + location)
         #expect(asked.err.contains("--yes does it"))
-        let released = await Self.run(["postgres", "release", "--yes", "--name", "club"] + place)
+        let released = await Self.run(
+            ["postgres", "release", "--yes", "--name", "club"] + location)
         #expect(released.out.contains("drop the schema “_martlet”"))
-        let gone = await Self.run(["postgres", "schema"] + place)
+        let gone = await Self.run(["postgres", "schema"] + location)
         #expect(gone.code == .failed)
     }
 

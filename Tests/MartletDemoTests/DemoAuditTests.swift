@@ -157,9 +157,9 @@ struct DemoAuditTests {
                 attributes: [Attribute(name: "label", kind: .text)]),
         ])
         let plan = EditPlan(schema)
-        #expect(plan.places.map(\.type) == ["teams", "codes"])
-        #expect(plan.places.map(\.attribute) == ["name", "label"])
-        #expect(plan.kinds.map(\.place.type) == ["teams"])
+        #expect(plan.columns.map(\.type) == ["teams", "codes"])
+        #expect(plan.columns.map(\.attribute) == ["name", "label"])
+        #expect(plan.kinds.map(\.column.type) == ["teams"])
         #expect(
             plan.kinds.first?.required == [.mark("slug"), .reference("year_id", target: "years")])
     }

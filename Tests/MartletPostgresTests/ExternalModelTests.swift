@@ -108,9 +108,9 @@ struct ExternalModelTests {
         for row in 0..<rows.count { odd.insert(try rows.text(row, 0)) }
         var truth = try world.truth(leavingOut: odd)
         for (type, records) in world.replica {
-            let place = world.schema.index(of: type) ?? 0
+            let typeIndex = world.schema.index(of: type) ?? 0
             for (id, record) in records {
-                let facts = try world.facts(place, id)
+                let facts = try world.facts(typeIndex, id)
                 let isOdd = type == "tasks" && odd.contains(id)
                 #expect(facts?.isLeftOut == isOdd, "\(type) \(id)")
                 if isOdd { truth[type]?[id] = record }

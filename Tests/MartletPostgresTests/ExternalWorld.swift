@@ -152,7 +152,7 @@ final class ExternalWorld {
 
     /// Transactions of other tests keep tables from being compared for a while, and a slot from being made.
     private static func read(_ reader: LogicalReader, _ wait: LogicalWait) throws -> Bool {
-        let end = try wait.place()
+        let end = try wait.flushedPosition()
         for _ in 0..<12_000 {
             do throws(StorageFault) {
                 if try reader.step(within: .milliseconds(10)) == .unused { return true }
@@ -292,8 +292,8 @@ final class ExternalWorld {
             truth[table.type.name] = [:]
             for row in 0..<rows.count where try !ids.contains(rows.text(row, 0)) {
                 var values: [String: Value] = [:]
-                for (place, column) in table.columns.enumerated() {
-                    let value = try column.value(from: rows, row, place + 1)
+                for (index, column) in table.columns.enumerated() {
+                    let value = try column.value(from: rows, row, index + 1)
                     if value != .null { values[column.name] = value }
                 }
                 truth[table.type.name]?[try rows.text(row, 0)] = values

@@ -85,12 +85,12 @@ struct FirstTriggerTests {
                         + "ALTER TABLE teams DISABLE TRIGGER tally")
                 try store.store.recover()
             }
-            let question = try OthersTests.question(TestStore.team("Blue"), store)
-            let plan = try #require(question.plan)
+            let request = try OthersTests.factsRequest(TestStore.team("Blue"), store)
+            let plan = try #require(request.plan)
             func carryOut() throws {
-                let facts = try store.store.facts(for: [question])[0]
+                let facts = try store.store.facts(for: [request])[0]
                 let work = SetWork(
-                    question: question, plan: plan, facts: facts, timestamp: nil, now: 1)
+                    request: request, plan: plan, facts: facts, timestamp: nil, now: 1)
                 guard case .accepted? = try store.store.apply([work]).first else {
                     Issue.record("the set is refused")
                     return

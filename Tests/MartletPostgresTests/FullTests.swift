@@ -10,12 +10,12 @@ import Testing
 /// was seen to do is in the decision 0124.
 @Suite("A database without room")
 struct FullTests {
-    /// - Parameter place: The table whose rows find no room while the sequence “full” says so.
-    private static func script(_ place: String, isAtCommit: Bool) -> String {
+    /// - Parameter table: The table whose rows find no room while the sequence “full” says so.
+    private static func script(_ table: String, isAtCommit: Bool) -> String {
         let trigger =
             isAtCommit
-            ? "CONSTRAINT TRIGGER no_room AFTER INSERT ON \(place) DEFERRABLE INITIALLY DEFERRED"
-            : "TRIGGER no_room BEFORE INSERT ON \(place)"
+            ? "CONSTRAINT TRIGGER no_room AFTER INSERT ON \(table) DEFERRABLE INITIALLY DEFERRED"
+            : "TRIGGER no_room BEFORE INSERT ON \(table)"
         return """
             CREATE TABLE is_full (now boolean);
             CREATE FUNCTION raise_full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -44,9 +44,9 @@ struct FullTests {
             ("teams", false), ("_martlet.log", false), ("_martlet.records", false),
             ("_martlet.log", true),
         ])
-    func fullServerPutsOff(place: String, isAtCommit: Bool) async throws {
+    func fullServerPutsOff(table: String, isAtCommit: Bool) async throws {
         try await StoreTests.on { (store: TestStore) throws in
-            try store.other.execute(Self.script(place, isAtCommit: isAtCommit))
+            try store.other.execute(Self.script(table, isAtCommit: isAtCommit))
             let requests = [Self.request("d1", "Red"), Self.request("d2", "Blue")]
             #expect(
                 try store.process([Self.request("d3", "Green")])[0].get().changeSets.last?.fate

@@ -187,7 +187,7 @@ struct LeftBehindTests {
 
     // MARK: - Constraint triggers
 
-    private static let places: [(moment: Moment, event: String)] = [
+    private static let events: [(moment: Moment, event: String)] = [
         (.beforeOpening, "AFTER INSERT ON players"), (.afterOpening, "AFTER INSERT ON players"),
         (.beforeOpening, "AFTER DELETE ON visits"),
     ]
@@ -197,17 +197,17 @@ struct LeftBehindTests {
         arguments: [
             "53100", "53400", "XX000", "42501", "25006", "P0001", "23514", "22023", "40001",
         ],
-        places)
-    func deferred(code: String, place: (moment: Moment, event: String)) async throws {
+        events)
+    func deferred(code: String, raised: (moment: Moment, event: String)) async throws {
         // It is no synchronised table.
         let visits =
             "CREATE TABLE visits (player bigint REFERENCES players ON DELETE CASCADE);"
         let trigger = Self.trigger(
             "RAISE EXCEPTION 'no answer' USING ERRCODE = '\(code)'",
-            "CONSTRAINT TRIGGER run \(place.event) DEFERRABLE INITIALLY DEFERRED")
-        try await Self.on(visits + trigger, place.moment) { (store: TestStore) throws in
+            "CONSTRAINT TRIGGER run \(raised.event) DEFERRABLE INITIALLY DEFERRED")
+        try await Self.on(visits + trigger, raised.moment) { (store: TestStore) throws in
             var bad = Self.players
-            if place.event.hasSuffix("visits") {
+            if raised.event.hasSuffix("visits") {
                 try store.send(bad, from: "d2")
                 try store.other.execute("INSERT INTO visits VALUES (1)")
                 bad = TestStore.set("players", delete: ["1"], #""1":{"revision":2}"#)

@@ -58,15 +58,15 @@ struct PostgresLogTests {
             let store = try Self.filled(database.address)
             let part = try store.log.difference(after: 1, maxBytes: .max) { .max }
             #expect(part.isWhole)
-            #expect(part.rows.map(\.place) == [4, 5, 6, 7, 8])
+            #expect(part.rows.map(\.position) == [4, 5, 6, 7, 8])
             #expect(part.rows.map(\.id) == [4, 5, 6, 2, 3].map { .integer($0) })
             #expect(part.rows[3].attributes?["wins"] == 1)
             #expect(part.rows[4].attributes == nil)
             let first = try store.log.difference(after: 0, maxBytes: 1) { .max }
-            #expect(first.rows.map(\.place) == [1])
+            #expect(first.rows.map(\.position) == [1])
             #expect(first.reached == 1)
             let limited = try store.log.difference(after: 4, maxBytes: .max) { 6 }
-            #expect(limited.rows.map(\.place) == [5, 6])
+            #expect(limited.rows.map(\.position) == [5, 6])
             #expect(limited.reached == 6)
             #expect(!limited.isWhole)
         }
@@ -81,13 +81,13 @@ struct PostgresLogTests {
                 "INSERT INTO _martlet.announced VALUES (8, 1, '1'), (8, 1, '2'), (8, 1, '6')")
             let part = try store.log.difference(after: 6, maxBytes: .max) { .max }
             #expect(part.rows.map(\.id) == [2, 1, 3, 6].map { .integer($0) })
-            #expect(part.rows.map(\.place) == [7, 8, 8, 8])
+            #expect(part.rows.map(\.position) == [7, 8, 8, 8])
             #expect(part.rows.map(\.revision) == [7, 1, 8, 6])
             // Another column has told of one of them before.
             try store.other.execute("INSERT INTO _martlet.announced VALUES (7, 1, '1')")
             let once = try store.log.difference(after: 6, maxBytes: .max) { .max }
             #expect(once.rows.map(\.id) == [1, 2, 3, 6].map { .integer($0) })
-            #expect(once.rows.map(\.place) == [7, 7, 8, 8])
+            #expect(once.rows.map(\.position) == [7, 7, 8, 8])
         }
     }
 

@@ -183,17 +183,17 @@ struct LogicalStoreTests {
     @Test("a batch is begun anew once for what others write; then the change is busy")
     func writtenAgain() async throws {
         try await Self.on { (store: TestStore) throws in
-            let question = try OthersTests.question(Self.win(1, 5), store)
-            let plan = try #require(question.plan)
+            let request = try OthersTests.factsRequest(Self.win(1, 5), store)
+            let plan = try #require(request.plan)
             _ = try store.store.begin(now: 1, maxBytes: 1 << 20)
             try store.other.execute("UPDATE teams SET wins = 9 WHERE id = 1")
-            #expect(throws: StorageFault.self) { try store.store.facts(for: [question]) }
+            #expect(throws: StorageFault.self) { try store.store.facts(for: [request]) }
             try store.store.recover()
             #expect(try store.store.begin(now: 1, maxBytes: 1 << 20).count == 1)
             try store.other.execute("UPDATE teams SET wins = 10 WHERE id = 1")
-            let facts = try store.store.facts(for: [question])[0]
+            let facts = try store.store.facts(for: [request])[0]
             let work = SetWork(
-                question: question, plan: plan, facts: facts, timestamp: nil, now: 1)
+                request: request, plan: plan, facts: facts, timestamp: nil, now: 1)
             guard case .refused(let refusal)? = try store.store.apply([work]).first else {
                 Issue.record("the change was overwritten")
                 return

@@ -63,7 +63,7 @@ struct OthersTests {
     }
 
     /// The set of a request of one, as the node asks the storage about it.
-    static func question(_ set: String, _ store: TestStore) throws -> FactsRequest {
+    static func factsRequest(_ set: String, _ store: TestStore) throws -> FactsRequest {
         let request = try store.admitted(
             #"{"clientId":"d9","maxRevision":1,"changeSets":[\#(set)]}"#)
         let device = try #require(
@@ -82,12 +82,12 @@ struct OthersTests {
     func lateWriteByProgram() async throws {
         try await Self.on { (store: TestStore) throws in
             _ = try store.store.begin(now: 1, maxBytes: 1 << 20)
-            let question = try Self.question(Self.win(1, 5), store)
+            let request = try Self.factsRequest(Self.win(1, 5), store)
             try store.other.execute("UPDATE teams SET wins = 9 WHERE id = 1")
-            let facts = try store.store.facts(for: [question])[0]
-            let plan = try #require(question.plan)
+            let facts = try store.store.facts(for: [request])[0]
+            let plan = try #require(request.plan)
             let work = SetWork(
-                question: question, plan: plan, facts: facts, timestamp: nil, now: 1)
+                request: request, plan: plan, facts: facts, timestamp: nil, now: 1)
             guard case .refused(let refusal)? = try store.store.apply([work]).first else {
                 Issue.record("the change was overwritten")
                 return
@@ -105,8 +105,8 @@ struct OthersTests {
     func between() async throws {
         try await Self.on { (store: TestStore) throws in
             _ = try store.store.begin(now: 1, maxBytes: 1 << 20)
-            let question = try Self.question(Self.win(1, 5), store)
-            let facts = try store.store.facts(for: [question])[0]
+            let request = try Self.factsRequest(Self.win(1, 5), store)
+            let facts = try store.store.facts(for: [request])[0]
             let update = "UPDATE teams SET wins = wins + 4 WHERE id = 1"
             try store.other.execute("SET lock_timeout = '50ms'")
             do throws(PostgresError) {
@@ -115,9 +115,9 @@ struct OthersTests {
             } catch {
                 #expect(error.sqlState == "55P03")
             }
-            let plan = try #require(question.plan)
+            let plan = try #require(request.plan)
             let work = SetWork(
-                question: question, plan: plan, facts: facts, timestamp: nil, now: 1)
+                request: request, plan: plan, facts: facts, timestamp: nil, now: 1)
             guard case .accepted? = try store.store.apply([work]).first else {
                 Issue.record("the change was refused")
                 return

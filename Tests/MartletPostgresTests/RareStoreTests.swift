@@ -153,8 +153,8 @@ struct RareStoreTests {
                 FOREIGN KEY (x, y) REFERENCES places (x, y));
             """
         try await StoreTests.on(script, ["places", "visits"]) { (store: TestStore) throws in
-            let place = TestStore.set("places", create: ["-1"], #""-1":{"x":1,"y":2}"#)
-            #expect(try store.send(place).fate == "accepted 1")
+            let parent = TestStore.set("places", create: ["-1"], #""-1":{"x":1,"y":2}"#)
+            #expect(try store.send(parent).fate == "accepted 1")
             func visit(_ x: Int, _ y: Int) -> String {
                 TestStore.set("visits", create: ["-1"], #""-1":{"x":\#(x),"y":\#(y)}"#)
             }

@@ -381,9 +381,9 @@ struct StuckSetTests {
 
         var startIndex: Int { 0 }
         var endIndex: Int { parents.count }
-        subscript(place: Int) -> Set<Int> {
+        subscript(index: Int) -> Set<Int> {
             reads.count += 1
-            return parents[place]
+            return parents[index]
         }
     }
 

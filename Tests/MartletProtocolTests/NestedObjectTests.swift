@@ -22,8 +22,8 @@ struct NestedObjectTests {
         #expect(deltas.map(\.payload) == payloads)
         for (delta, payload) in zip(deltas, payloads) {
             let alone = try? SyncCoder.decodeAttributes(Array(payload.utf8))
-            let inPlace = try? delta.attributes()
-            #expect(inPlace == alone, "\(payload)")
+            let direct = try? delta.attributes()
+            #expect(direct == alone, "\(payload)")
         }
     }
 
@@ -78,11 +78,11 @@ struct NestedObjectTests {
             let payloads = (0..<20).map { _ in
                 var characters = Array(#"{"a":12,"b":"some text","name":null,"c":true}"#)
                 for _ in 0..<dice.below(4) {
-                    let place = dice.below(characters.count + 1)
-                    if dice.once(in: 3), place < characters.count {
-                        characters.remove(at: place)
+                    let position = dice.below(characters.count + 1)
+                    if dice.once(in: 3), position < characters.count {
+                        characters.remove(at: position)
                     } else {
-                        characters.insert(contentsOf: dice.pick(parts), at: place)
+                        characters.insert(contentsOf: dice.pick(parts), at: position)
                     }
                 }
                 return String(characters)
@@ -92,7 +92,7 @@ struct NestedObjectTests {
     }
 
     @Test("the form in which records are written is read in place")
-    func inPlace() {
+    func recordForm() {
         let text = Array(#""{\"a\":1,\"b\":\"x y\",\"c\":null}" "#.utf8)
         var reader = JSONReader(text)
         var template = RecordTemplate()

@@ -126,16 +126,16 @@ struct RandomDocuments {
     mutating func damage(_ bytes: [UInt8]) -> [UInt8] {
         var bytes = bytes
         for _ in 0...dice.below(3) where !bytes.isEmpty {
-            let place = dice.below(bytes.count)
-            let end = min(bytes.count, place + 1 + dice.below(8))
+            let start = dice.below(bytes.count)
+            let end = min(bytes.count, start + 1 + dice.below(8))
             switch dice.below(7) {
-            case 0: bytes[place] = UInt8(truncatingIfNeeded: dice.next())
-            case 1: bytes.remove(at: place)
-            case 2: bytes.insert(contentsOf: bytes[place..<end], at: place)
-            case 3: bytes.removeSubrange(place..<end)
-            case 4: bytes.removeSubrange(place...)
-            case 5: bytes.insert(contentsOf: piece(), at: place)
-            default: bytes.replaceSubrange(place..<end, with: piece())
+            case 0: bytes[start] = UInt8(truncatingIfNeeded: dice.next())
+            case 1: bytes.remove(at: start)
+            case 2: bytes.insert(contentsOf: bytes[start..<end], at: start)
+            case 3: bytes.removeSubrange(start..<end)
+            case 4: bytes.removeSubrange(start...)
+            case 5: bytes.insert(contentsOf: piece(), at: start)
+            default: bytes.replaceSubrange(start..<end, with: piece())
             }
         }
         return bytes

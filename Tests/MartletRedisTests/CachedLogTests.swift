@@ -70,9 +70,9 @@ struct CachedLogTests {
             }
             #expect(ends.count == 5)
             let readings = log.readings
-            for place in [Int64(1), 60, 256] {
-                let held = try shelf.cached(log).entries(from: place, through: 256, maxBytes: 1)
-                #expect(held == [log.all[Int(place - 1)]])
+            for revision in [Int64(1), 60, 256] {
+                let held = try shelf.cached(log).entries(from: revision, through: 256, maxBytes: 1)
+                #expect(held == [log.all[Int(revision - 1)]])
             }
             #expect(log.readings == readings)
         }

@@ -83,7 +83,7 @@ final class TestLog: LogSource {
     }
 
     func difference(
-        _ question: DifferenceRequest, limit: () -> Int64
+        _ request: DifferenceRequest, limit: () -> Int64
     ) throws(StorageFault) -> DifferencePart {
         throw StorageFault(.failed, "a log without tables")
     }

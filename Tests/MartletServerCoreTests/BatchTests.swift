@@ -60,7 +60,7 @@ struct BatchTests {
         #expect(server.store.takeRecompilations() == 0)
     }
 
-    @Test("one question for facts and one application, however many devices")
+    @Test("one request for facts and one application, however many devices")
     func calls() throws {
         let server = try TestServer(RandomSets.schema)
         let (storage, node) = try counting(server)
@@ -87,7 +87,7 @@ struct BatchTests {
         }
     }
 
-    @Test("the truths of all refused sets are one question")
+    @Test("the truths of all refused sets are one request")
     func truths() throws {
         let server = try TestServer(RandomSets.schema)
         try server.send(SetText("a", sequence: 1).create("teams", "-1", #""name":"A""#))

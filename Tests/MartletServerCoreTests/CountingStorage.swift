@@ -105,16 +105,16 @@ final class CountingStorage: ServerStorage {
         try base.isDecided(identifier)
     }
 
-    func facts(for questions: [FactsRequest]) throws(StorageFault) -> [SetFacts] {
-        note("facts", questions.count)
-        return try base.facts(for: questions).dropLast(lacking.facts)
+    func facts(for requests: [FactsRequest]) throws(StorageFault) -> [SetFacts] {
+        note("facts", requests.count)
+        return try base.facts(for: requests).dropLast(lacking.facts)
     }
 
     func apply(_ works: [SetWork]) throws(StorageFault) -> [SetOutcome] {
         note("apply", works.count)
         var outcomes: [SetOutcome] = []
         for work in works {
-            if let refusal = refusals.removeValue(forKey: work.question.identifier ?? "") {
+            if let refusal = refusals.removeValue(forKey: work.request.identifier ?? "") {
                 return outcomes + [.refused(refusal)]
             }
             outcomes += try base.apply([work])
@@ -124,10 +124,10 @@ final class CountingStorage: ServerStorage {
     }
 
     func remember(
-        _ refusal: Refusal, of question: FactsRequest, now: Int64
+        _ refusal: Refusal, of request: FactsRequest, now: Int64
     ) throws(StorageFault) {
         note("remember")
-        try base.remember(refusal, of: question, now: now)
+        try base.remember(refusal, of: request, now: now)
     }
 
     func compact(through target: Revision, entries: Int, bytes: Int) throws(StorageFault) -> Int {
@@ -135,11 +135,11 @@ final class CountingStorage: ServerStorage {
     }
 
     func truths(
-        of questions: [CurrentRowsRequest], setBytes: Int, maxBytes: Int
+        of requests: [CurrentRowsRequest], setBytes: Int, maxBytes: Int
     ) throws(StorageFault) -> [SetTruth] {
-        note("truths", questions.count)
-        if let truth { return questions.map { _ in truth } }
+        note("truths", requests.count)
+        if let truth { return requests.map { _ in truth } }
         if let beforeTruths { try base.working(beforeTruths) }
-        return try base.truths(of: questions, setBytes: setBytes, maxBytes: maxBytes)
+        return try base.truths(of: requests, setBytes: setBytes, maxBytes: maxBytes)
     }
 }

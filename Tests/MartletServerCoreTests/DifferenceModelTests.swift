@@ -148,18 +148,18 @@ private struct DifferenceRun {
 
     private mutating func listen(_ index: Int) throws {
         let replica = replicas[index]
-        var question = DeltaRequest(
+        var request = DeltaRequest(
             principal: .ada, since: replica.revision, byteLimit: 1 + pick(1_500))
-        question.lineage = replica.lineage
-        if replica.isCollecting, pick(2) == 0 { question.lineage = nil }
-        question.wantsRows = question.lineage == nil && replica.isCollecting || pick(9) == 0
-        guard case .batch(let bytes) = reader.deltas(question) else {
+        request.lineage = replica.lineage
+        if replica.isCollecting, pick(2) == 0 { request.lineage = nil }
+        request.wantsRows = request.lineage == nil && replica.isCollecting || pick(9) == 0
+        guard case .batch(let bytes) = reader.deltas(request) else {
             Issue.record("no batch")
             return
         }
         let batch = try SyncCoder.decodeDeltaBatch(bytes.json)
         let isDifference =
-            question.wantsRows || replica.isCollecting || replica.revision < server.node.feed.floor
+            request.wantsRows || replica.isCollecting || replica.revision < server.node.feed.floor
         #expect(batch.isDifference == isDifference)
         #expect(batch.from == replica.revision)
         for delta in batch.deltas { try fold(delta, index, isDifference: isDifference) }

@@ -26,7 +26,7 @@ struct EmbeddedDifferenceTests {
         #expect(try server.answer(asked).changeSets.map(\.content) == [expected])
         guard
             case .batch(let batch) = LogReader(feed: server.node.feed, store: server.store)
-                .deltas(Self.question(since: 2))
+                .deltas(Self.request(since: 2))
         else {
             Issue.record("no batch")
             return
@@ -35,7 +35,7 @@ struct EmbeddedDifferenceTests {
         #expect(deltas.map(\.version) == [3, 4])
         #expect(deltas.map(\.recordRevision) == [1, nil])
         #expect(deltas.map(\.isNew) == [true, true])
-        // A file of the version before knew no such places.
+        // A file of the version before knew no such positions.
         try ExternalTriggers.remove(from: Connection(path: server.path))
         try server.execute(
             """
@@ -68,7 +68,7 @@ struct EmbeddedDifferenceTests {
             ])
         guard
             case .batch(let batch) = LogReader(feed: server.node.feed, store: server.store)
-                .deltas(Self.question(since: 2))
+                .deltas(Self.request(since: 2))
         else {
             Issue.record("no batch")
             return
@@ -77,10 +77,10 @@ struct EmbeddedDifferenceTests {
         #expect(deltas.map(\.recordRevision) == [1, nil])
     }
 
-    private static func question(since: Revision) -> DeltaRequest {
-        var question = DeltaRequest(principal: .ada, since: since)
-        question.wantsRows = true
-        return question
+    private static func request(since: Revision) -> DeltaRequest {
+        var request = DeltaRequest(principal: .ada, since: since)
+        request.wantsRows = true
+        return request
     }
 
     @Test("the emptying of acknowledged entries finds them by index alone")

@@ -73,9 +73,9 @@ struct ExternalReaderTests {
         #expect(answer.maxRevision == 3)
         #expect(answer.changeSets.map(\.content) == [Self.expected])
         try Connection(path: server.path).execute("UPDATE teams SET name = 'C' WHERE id = 7")
-        var question = DeltaRequest(principal: .ada, since: 0)
-        question.wantsRows = true
-        guard case .batch(let batch) = reader.deltas(question) else {
+        var request = DeltaRequest(principal: .ada, since: 0)
+        request.wantsRows = true
+        guard case .batch(let batch) = reader.deltas(request) else {
             Issue.record("no batch")
             return
         }

@@ -94,13 +94,13 @@ struct FollowingTests {
         #expect(try outcome(two.reader.answer(to: ahead)) == "sets []")
         #expect(try outcome(two.reader.answer(to: pull(server, at: 3))) == "revisionAhead")
         try one.send(server, [team(3)], from: "d1", at: 2)
-        var question = DeltaRequest(principal: .ada, since: 3)
-        question.lineage = one.node.head.hash.text
-        guard case .needsLog = two.node.feed.deltas(question) else {
+        var request = DeltaRequest(principal: .ada, since: 3)
+        request.lineage = one.node.head.hash.text
+        guard case .needsLog = two.node.feed.deltas(request) else {
             Issue.record("a cursor that is ahead is the reader's")
             return
         }
-        guard case .batch(let batch) = two.reader.deltas(question) else {
+        guard case .batch(let batch) = two.reader.deltas(request) else {
             Issue.record("the reader catches up")
             return
         }
@@ -243,23 +243,23 @@ struct FollowingTests {
         try one.send(server, (1...5).map { team($0) }, from: "d1", at: 0)
         let cache = one.node.feed.cache
         let entries = try #require(cache.entries(from: 1, through: 5, maxBytes: 1 << 20))
-        let place = cache.place
-        cache.append(Array(entries[2...]), to: place.generation)
-        #expect(cache.head == place.head)
+        let version = cache.version
+        cache.append(Array(entries[2...]), to: version.generation)
+        #expect(cache.head == version.head)
         #expect(cache.entries(from: 1, through: 9, maxBytes: 1 << 20)?.count == 5)
         cache.reset(to: LogHead(revision: 3, hash: entries[2].hash), floor: 0)
-        cache.append(Array(entries[3...]), to: place.generation)
+        cache.append(Array(entries[3...]), to: version.generation)
         #expect(cache.head.revision == 3)
-        #expect(!cache.reset(to: place.head, floor: 0, ifAt: place))
+        #expect(!cache.reset(to: version.head, floor: 0, ifAt: version))
         cache.append(entries)
-        #expect(cache.head == place.head)
-        #expect(cache.generation == place.generation + 1)
+        #expect(cache.head == version.head)
+        #expect(cache.generation == version.generation + 1)
         let other = LogEntry(
             revision: 4, device: 0, identifier: nil, sequence: nil, temporaries: nil, body: [],
             hash: LineageHash(origin: "other"), time: 1)
         cache.append([other])
         #expect(cache.head.revision == 4)
-        #expect(cache.generation == place.generation + 2)
+        #expect(cache.generation == version.generation + 2)
         #expect(cache.entries(from: 3, through: 4, maxBytes: 1 << 20) == nil)
     }
 }

@@ -77,9 +77,9 @@ struct UnsendableRowTests {
             #expect(answer.changeSets[0]["teams"]?.delete == [])
         }
         #expect(told.all.dropFirst() == ["teams 2: \(reason)", "teams 2: \(reason)"])
-        var question = DeltaRequest(principal: .ada, since: 0)
-        question.wantsRows = true
-        guard case .batch(let batch) = LogReader(feed: node.feed, store: store).deltas(question)
+        var request = DeltaRequest(principal: .ada, since: 0)
+        request.wantsRows = true
+        guard case .batch(let batch) = LogReader(feed: node.feed, store: store).deltas(request)
         else {
             Issue.record("no batch")
             return

@@ -30,9 +30,9 @@ private final class UnreadableLog: LogSource {
         try base.entries(at: revisions)
     }
     func difference(
-        _ question: DifferenceRequest, limit: () -> Revision
+        _ request: DifferenceRequest, limit: () -> Revision
     ) throws(StorageFault) -> DifferencePart {
-        try base.difference(question, limit: limit)
+        try base.difference(request, limit: limit)
     }
     func times(of revisions: [Revision]) throws(StorageFault) -> [Revision: Int64] {
         try base.times(of: revisions)

@@ -13,7 +13,7 @@ struct AnswerRoomTests {
     /// Claims that have a place.
     private static func full(_ room: AnswerRoom) async throws -> [AnswerClaim] {
         var claims: [AnswerClaim] = []
-        for _ in 0..<AnswerRoom.places {
+        for _ in 0..<AnswerRoom.capacity {
             let claim = AnswerClaim(of: "a")
             try await claim.take(in: room)
             // A second place is not taken.
@@ -44,11 +44,11 @@ struct AnswerRoomTests {
         claims.removeLast()
         for task in tasks { try await task.value }
         #expect(order.names.withLock { $0 } == ["b1", "c1", "b2", "b3"])
-        #expect(claims.count == AnswerRoom.places - 1)
+        #expect(claims.count == AnswerRoom.capacity - 1)
     }
 
     @Test("no longer waits for a place once the client is gone, and no place is lost by it")
-    func cancelledPlaceInQueue() async throws {
+    func cancelledWaiter() async throws {
         let room = AnswerRoom()
         let claims = try await Self.full(room)
         let waiting = Task {

@@ -81,7 +81,7 @@ struct ComparisonTests {
         let room = ComparisonRoom()
         let door = Door()
         try await withThrowingTaskGroup(of: Void.self) { group in
-            for (place, user) in ["ada", "cyd", "dan", "eve"].enumerated() {
+            for (index, user) in ["ada", "cyd", "dan", "eve"].enumerated() {
                 #expect(await room.run(user: "bob", device: "0") {} != nil)
                 for number in 0..<ComparisonRoom.mostOfUser {
                     group.addTask {
@@ -90,7 +90,7 @@ struct ComparisonTests {
                         }
                     }
                 }
-                let count = (place + 1) * ComparisonRoom.mostOfUser
+                let count = (index + 1) * ComparisonRoom.mostOfUser
                 try await waitUntil("they are in") { room.count == count }
                 #expect(await room.run(user: user, device: "one more") {} == nil)
             }

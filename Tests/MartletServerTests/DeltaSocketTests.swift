@@ -110,8 +110,8 @@ struct DeltaSocketTests {
         #expect(throws: ServerFailure.self) { try OriginRule(["app.example.org/"]) }
     }
 
-    @Test("a bad question is answered before the upgrade, or told after it")
-    func badQuestions() async throws {
+    @Test("a bad query is answered before the upgrade, or told after it")
+    func badQueries() async throws {
         let live = try await LiveServer()
         for (path, status) in [
             ("/deltas", 400), ("/deltas?since=x", 400), ("/deltas?since=5", 409),

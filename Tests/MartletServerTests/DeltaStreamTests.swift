@@ -98,9 +98,9 @@ struct DeltaStreamTests {
         let live = try await LiveServer { $0.http.maxRequestsInFlight = 2 }
         let path = "/deltas?since=0&wait=60"
         let clients = (0..<6).map { _ in RawClient(port: live.port) }
-        for (place, client) in clients.enumerated() {
+        for (index, client) in clients.enumerated() {
             await client.send("GET \(path) HTTP/1.1\r\nHost: h\r\n\(Self.bearer)\r\n\r\n")
-            try await Self.listeners(place + 1, live)
+            try await Self.listeners(index + 1, live)
         }
         #expect(try await live.request("GET", "/healthz").status == 200)
         _ = try await live.sync(Self.team("Cats", sequence: 1))
@@ -188,7 +188,7 @@ struct DeltaStreamTests {
     }
 
     @Test(
-        "bad questions are answered with a sentence",
+        "bad queries are answered with a sentence",
         arguments: [
             ("/deltas", 400), ("/deltas?since=x", 400), ("/deltas?since=-1", 400),
             ("/deltas?since=0&since=0", 400), ("/deltas?since=0&until=1", 400),

@@ -20,10 +20,10 @@ struct HostileRequestTests {
     /// Requests in which one member is of another kind, twice, or cut.
     private static var documents: [String] {
         var documents: [String] = []
-        for (place, member) in members.enumerated() {
+        for (index, member) in members.enumerated() {
             func request(_ text: String) -> String {
                 var parts = members.map { #""\#($0.name)":\#($0.good)"# }
-                parts[place] = text
+                parts[index] = text
                 return "{\(parts.joined(separator: ","))}"
             }
             for value in values where isWrong(member.name, value) {

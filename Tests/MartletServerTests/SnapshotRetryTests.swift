@@ -84,15 +84,15 @@ struct SnapshotRetryTests {
         try await waitUntil("there is a snapshot") { try await Self.newest(first) == 1 }
         await first.stop()
         let files = FileManager.default
-        let (snapshots, aside) = (first.folder.path + "/snapshots", TemporaryFolder())
-        try files.copyItem(atPath: snapshots, toPath: aside.path + "/old")
+        let (snapshots, copies) = (first.folder.path + "/snapshots", TemporaryFolder())
+        try files.copyItem(atPath: snapshots, toPath: copies.path + "/old")
         let second = try await LiveServer(folder: first.folder)
         try await Self.writeMuch(to: second)
         try await waitUntil("there is another") { try await Self.newest(second) > 1 }
         await second.stop()
         // As if that server had ended before it made one.
         try files.removeItem(atPath: snapshots)
-        try files.copyItem(atPath: aside.path + "/old", toPath: snapshots)
+        try files.copyItem(atPath: copies.path + "/old", toPath: snapshots)
         let third = try await LiveServer(folder: first.folder)
         try await waitUntil("it is made at the start") { try await Self.newest(third) == 6 }
         await third.stop()
@@ -118,12 +118,12 @@ struct SnapshotRetryTests {
             configuration.later = { pauses.add($0, $1) }
         }
         // A file where the folder should be: what fails is found and gone again in an instant.
-        let place = live.folder.path + "/snapshots/league/everybody"
+        let folder = live.folder.path + "/snapshots/league/everybody"
         try await waitUntil("the folder of the snapshots is there") {
-            FileManager.default.fileExists(atPath: place)
+            FileManager.default.fileExists(atPath: folder)
         }
-        try FileManager.default.removeItem(atPath: place)
-        try Data().write(to: URL(fileURLWithPath: place))
+        try FileManager.default.removeItem(atPath: folder)
+        try Data().write(to: URL(fileURLWithPath: folder))
         try await Self.write(1...2, to: live)
         try await waitUntil("the first try has failed") { pauses.asked.count == 1 }
         // While it fails, only time brings the next try.
@@ -136,7 +136,7 @@ struct SnapshotRetryTests {
         try await live.untilLogged("\"tries\":8,\"nextInSeconds\":60")
         #expect(try await Self.newest(live) == 0)
 
-        try FileManager.default.removeItem(atPath: place)
+        try FileManager.default.removeItem(atPath: folder)
         pauses.end()
         try await waitUntil("there is a snapshot") { try await Self.newest(live) == 8 }
         try await live.untilMetrics("martlet_snapshots_failed_total 8")

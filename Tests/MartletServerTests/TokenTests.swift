@@ -88,21 +88,21 @@ struct TokenTests {
         let index = try TokenIndex(
             store: store, databases: [database], fixed: [try FixedToken("club:other")])
         var desk = TokenAuthenticator(index: index, signed: nil, now: { 1 })
-        let asked = database.questions
+        let asked = database.queries
         #expect(try desk.recordAtOnce(of: bytes("other"), asked: .now)?.dataSet == "club")
         #expect(try desk.recordAtOnce(of: bytes(made.token), asked: .now) == nil)
-        #expect(database.questions == asked)
+        #expect(database.queries == asked)
         #expect(try desk.record(of: bytes(made.token), asked: .now) == made.record)
-        #expect(database.questions > asked)
+        #expect(database.queries > asked)
     }
 
     /// Stands for tokens on another machine; counts what it is asked.
     private final class FarSource: TokenSource {
-        private(set) var questions = 0
+        private(set) var queries = 0
         var isRemote: Bool { true }
 
         func version() throws -> Int64 {
-            questions += 1
+            queries += 1
             return 1
         }
 

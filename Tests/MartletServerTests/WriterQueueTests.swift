@@ -228,7 +228,7 @@ struct WriterQueueTests {
                 Task { self.name(await queue.submit(Item(name: name, needs: ["x"], party: party))) }
             )
             let count = parked.count
-            try await waitUntil("“\(name)” is set aside") { queue.depth == count }
+            try await waitUntil("“\(name)” is deferred") { queue.depth == count }
         }
         // Four requests wait, more than may wait for the writer; others are written all the same.
         #expect(name(await queue.submit(Item(name: "e"))) == "e")
@@ -243,7 +243,7 @@ struct WriterQueueTests {
         let again = Task {
             name(await queue.submit(Item(name: "h", needs: ["y"], party: "mallory")))
         }
-        try await waitUntil("“h” is set aside") { queue.depth == 1 }
+        try await waitUntil("“h” is deferred") { queue.depth == 1 }
         #expect(name(await queue.submit(Item(name: "y"))) == "y")
         #expect(await again.value == "h")
         await queue.stop()

@@ -171,7 +171,7 @@ struct DeviceNodeTests {
     }
 
     @Test(
-        "a device that is told for ever to begin anew waits between its tries",
+        "a device that is told for ever to start over waits between its tries",
         arguments: ["identityReused", "revisionAhead", "lineage"])
     func beginnings(kind: String) throws {
         let device = try DeviceFixture()
@@ -191,7 +191,7 @@ struct DeviceNodeTests {
         #expect(error(actions)?.kind == (count == 1 ? .wrongDataSet : .offline))
         let pause = try #require(timer(actions))
         #expect(pause.milliseconds > 0)
-        // The server itself may say so afterwards: the device begins anew once more.
+        // The server itself may say so afterwards: the device starts over once more.
         guard kind == "identityReused" else { return }
         let name = try device.store.clientID
         let again = try #require(

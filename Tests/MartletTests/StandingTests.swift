@@ -43,7 +43,7 @@ extension Standing {
 
 @Suite("The standing of a device")
 struct StandingTests {
-    // MARK: - Questions
+    // MARK: - Conditions
 
     /// Everything that the standing says about the next request and what may be done meanwhile.
     private func text(of standing: Standing) -> String {
@@ -64,7 +64,7 @@ struct StandingTests {
         $0.former = Standing.History(revision: 8, lineage: "l8")
     }
 
-    static let questions: [StandingCase<String>] = [
+    static let conditions: [StandingCase<String>] = [
         StandingCase("new", .fresh, "asks after 0 -, sends, snapshot, at one revision, of 0"),
         StandingCase("in step", .inStep, "asks after 5 l5, sends, at one revision, of 5"),
         StandingCase(
@@ -133,7 +133,7 @@ struct StandingTests {
             }, "asks after 0 -, rows, incomplete, of 8"),
     ]
 
-    @Test("the next request, and what may be done meanwhile", arguments: questions)
+    @Test("the next request, and what may be done meanwhile", arguments: conditions)
     func asks(_ one: StandingCase<String>) {
         #expect(text(of: one.standing) == one.expected)
     }
@@ -386,7 +386,7 @@ struct StandingTests {
     @Test("every standing is read from the file as it was written, over any other")
     func isStored() throws {
         let device = try DeviceFixture.withTeams()
-        let all = Self.questions.map(\.standing) + Self.changes.map(\.standing)
+        let all = Self.conditions.map(\.standing) + Self.changes.map(\.standing)
         try device.store.inApplyingTransaction {
             var before = try device.store.standing
             for (one, other) in all.flatMap({ one in all.map { (one, $0) } }) {

@@ -125,7 +125,7 @@ struct InferredFiles {
         }.sorted()
     }
 
-    /// A number by its sign, its digits and the place of its point.
+    /// A number by its sign, its digits and the position of its point.
     static func digits(_ text: String) -> String {
         let parts = text.lowercased().split(separator: "e", omittingEmptySubsequences: false)
         var exponent = parts.count > 1 ? Int(parts[1]) ?? 0 : 0

@@ -69,8 +69,8 @@ struct OddValues {
         let count = Int.random(in: 1...digits, using: &random)
         var text = (0..<count).map { _ in String(Int.random(in: 0...9, using: &random)) }.joined()
         if count > 1, random.chance(60) {
-            let place = Int.random(in: 1..<count, using: &random)
-            text.insert(".", at: text.index(text.startIndex, offsetBy: place))
+            let offset = Int.random(in: 1..<count, using: &random)
+            text.insert(".", at: text.index(text.startIndex, offsetBy: offset))
         }
         return (random.chance(30) ? "-" : "") + text
     }

@@ -124,7 +124,7 @@ class DatabaseCommand(Scenario):
     def serve(self, world, **more):
         return Server('--data', world.path('data'), '--postgres', self.address(world), **more)
 
-    def place(self, world):
+    def location(self, world):
         return ['--postgres', self.address(world)]
 
     def between(self, world):
@@ -155,7 +155,7 @@ class DatabaseCommand(Scenario):
 
     def converge(self, world, server):
         if not world.devices:
-            run = Tools.run('token', 'create', 'team', '--user', 'ada', *self.place(world)).need(0)
+            run = Tools.run('token', 'create', 'team', '--user', 'ada', *self.location(world)).need(0)
             world.write('ada.token', run.out.split()[0])
             Tools.run('init', world.path('ada.sqlite'), '--server', server.address,
                       '--token-file', world.path('ada.token')).need(0)
@@ -173,7 +173,7 @@ class DatabaseCommand(Scenario):
         try:
             wait_for('the devices are equal to the database', once, 15)
         except Failure:
-            run = Tools.run('doctor', *self.place(world))
+            run = Tools.run('doctor', *self.location(world))
             slots = psql(self.address(world), 'SELECT slot_name, database, active, restart_lsn, '
                          'confirmed_flush_lsn FROM pg_replication_slots', 'SELECT * FROM pg_publication')
             raise Failure(f'the devices differ: {run}, {slots}')
@@ -186,7 +186,7 @@ class Adopt(DatabaseCommand):
     adopts = ''
 
     def words(self, world):
-        return ['postgres', 'adopt', *self.place(world), '--name', 'team', '--tables',
+        return ['postgres', 'adopt', *self.location(world), '--name', 'team', '--tables',
                 'teams,players,notes', *self.capture]
 
 
@@ -211,7 +211,7 @@ class Switch(DatabaseCommand):
     name = 'postgres adopt, to logical'
 
     def words(self, world):
-        return ['postgres', 'adopt', *self.place(world), '--cdc', 'logical']
+        return ['postgres', 'adopt', *self.location(world), '--cdc', 'logical']
 
 
 class SwitchBack(DatabaseCommand):
@@ -219,7 +219,7 @@ class SwitchBack(DatabaseCommand):
     capture = ['--cdc', 'logical']
 
     def words(self, world):
-        return ['postgres', 'adopt', *self.place(world), '--cdc', 'triggers']
+        return ['postgres', 'adopt', *self.location(world), '--cdc', 'triggers']
 
 
 class Init(DatabaseCommand):
@@ -235,7 +235,7 @@ class Init(DatabaseCommand):
         self.fill(world)
 
     def words(self, world):
-        return ['postgres', 'init', *self.place(world), '--name', 'team', '--schema',
+        return ['postgres', 'init', *self.location(world), '--name', 'team', '--schema',
                 world.path('schema.sql'), *self.logical]
 
     def between(self, world):
@@ -251,7 +251,7 @@ class Init(DatabaseCommand):
             if self.logical and 'adopt --cdc' not in run.err:
                 raise Failure(f'it does not say how the capture is changed: {run}')
             if self.logical:
-                Tools.run('postgres', 'adopt', *self.place(world), *self.logical).need(0)
+                Tools.run('postgres', 'adopt', *self.location(world), *self.logical).need(0)
         if self.logical:
             mode = psql(world.database.url, 'SELECT count(*) FROM pg_publication')
             if mode.strip() != '1':
@@ -267,7 +267,7 @@ class Release(DatabaseCommand):
     name = 'postgres release'
 
     def words(self, world):
-        return ['postgres', 'release', *self.place(world), '--yes']
+        return ['postgres', 'release', *self.location(world), '--yes']
 
     def again(self, world):
         world.before = tables(world.database.url)
@@ -287,7 +287,7 @@ class Release(DatabaseCommand):
         if tables(url) != world.before:
             raise Failure('the tables have changed')
         # The tables can be taken once more.
-        Tools.run('postgres', 'adopt', *self.place(world), '--name', 'team', '--tables', self.adopts).need(0)
+        Tools.run('postgres', 'adopt', *self.location(world), '--name', 'team', '--tables', self.adopts).need(0)
         world.devices = []
         os.remove(world.path('ada.sqlite'))
         super().final(world)
@@ -311,14 +311,14 @@ class Compact(DatabaseCommand):
     name = 'compact --postgres'
 
     def words(self, world):
-        return ['compact', *self.place(world), '--keep-revisions', '1']
+        return ['compact', *self.location(world), '--keep-revisions', '1']
 
 
 class TokenCreate(DatabaseCommand):
     name = 'token create --postgres'
 
     def words(self, world):
-        return ['token', 'create', 'team', '--user', 'ada', *self.place(world)]
+        return ['token', 'create', 'team', '--user', 'ada', *self.location(world)]
 
     def again(self, world):
         run = Tools.run(*self.words(world)).need(0)
@@ -330,11 +330,11 @@ class TokenRevoke(DatabaseCommand):
 
     def prepare(self, world):
         super().prepare(world)
-        run = Tools.run('token', 'list', *self.place(world)).need(0)
+        run = Tools.run('token', 'list', *self.location(world)).need(0)
         self.identifier = next(line.split()[0] for line in run.out.splitlines() if 'user bo' in line)
 
     def words(self, world):
-        return ['token', 'revoke', self.identifier, *self.place(world)]
+        return ['token', 'revoke', self.identifier, *self.location(world)]
 
     def start_in_between(self, world):
         with self.serve(world):
@@ -361,11 +361,11 @@ class Compare(DatabaseCommand):
         super().prepare(world)
         psql(world.database.url, 'ALTER TABLE notes DISABLE TRIGGER ALL',
              "INSERT INTO notes (mark) VALUES ('past the log')", 'ALTER TABLE notes ENABLE TRIGGER ALL')
-        Tools.run('postgres', 'adopt', *self.place(world), '--name', 'team', '--tables', self.adopts).need(0)
+        Tools.run('postgres', 'adopt', *self.location(world), '--name', 'team', '--tables', self.adopts).need(0)
         self.old = tables(world.database.url)
 
     def words(self, world):
-        return ['postgres', 'compare', *self.place(world), '--repair']
+        return ['postgres', 'compare', *self.location(world), '--repair']
 
 
 class Backup(DatabaseCommand):
@@ -376,7 +376,7 @@ class Backup(DatabaseCommand):
         return super().begin(world)
 
     def words(self, world):
-        return ['backup', *self.place(world), '--out', world.path(world.out)]
+        return ['backup', *self.location(world), '--out', world.path(world.out)]
 
     def between(self, world):
         if os.path.exists(world.path(world.out + '.json')):
@@ -411,13 +411,13 @@ class Restore(DatabaseCommand):
         self.template = None
 
     def meanwhile(self, world, server):
-        Tools.run('backup', *self.place(world), '--out', world.path('team.backup')).need(0)
+        Tools.run('backup', *self.location(world), '--out', world.path('team.backup')).need(0)
         self.backed_up = tables(world.database.url)
         world.save('ada')
         world.sync('ada', server)
 
     def words(self, world):
-        return ['restore', *self.place(world), '--in', world.path('team.backup')]
+        return ['restore', *self.location(world), '--in', world.path('team.backup')]
 
     def between(self, world):
         self.start_in_between(world)

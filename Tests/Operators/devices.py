@@ -207,7 +207,7 @@ class Snapshot(DeviceCommand):
         self.old = self.truth(world)
 
     def words(self, world):
-        return ['snapshot', *self.place(world), '--out', world.path('seed.sqlite')]
+        return ['snapshot', *self.location(world), '--out', world.path('seed.sqlite')]
 
     def between(self, world):
         if os.path.exists(world.path('seed.sqlite')):

@@ -51,9 +51,9 @@ class Served:
     # Its life.
 
     def start(self):
-        place = ['--data', self.world.path('data'), '--schema', self.world.path('schema.sql'), '--port', '0']
+        arguments = ['--data', self.world.path('data'), '--schema', self.world.path('schema.sql'), '--port', '0']
         for name in self.names:
-            place += ['--token', f'{name}:secret-{name}']
+            arguments += ['--token', f'{name}:secret-{name}']
         error = {'read': self.world.path('log'), 'full': '/dev/full'}.get(self.log)
         self.pipe = None
         if error:
@@ -65,7 +65,7 @@ class Served:
                 os.close(self.pipe)
                 self.pipe = None
         self.server = Server.__new__(Server)
-        self.server.words = ['serve', *map(str, place + self.words)]
+        self.server.words = ['serve', *map(str, arguments + self.words)]
         limit = f'ulimit -n {self.files}; ' if self.files else ''
         with target:
             self.server.process = subprocess.Popen(
@@ -137,7 +137,7 @@ class Served:
         self.count += 1
         identifier = f's{self.count}'
         first = self.count * 1000
-        marks = {str(-first - place): {'mark': f'{name} {self.count} {place} {text}'} for place in range(count)}
+        marks = {str(-first - index): {'mark': f'{name} {self.count} {index} {text}'} for index in range(count)}
         status, answer = self.ask('POST', '/sync', name, json.dumps({
             'clientId': f'writer-{name}', 'maxRevision': self.reached.get(name, 0), 'changeSets': [{
                 'identifier': identifier, 'sequence': self.count, 'seen': 0, 'types': ['notes'],
@@ -252,9 +252,9 @@ def snapshots_away(served):
     elif way == 'inner':
         shutil.rmtree(folder)
     else:
-        for place, _, files in os.walk(folder):
+        for path, _, files in os.walk(folder):
             for file in files:
-                os.remove(os.path.join(place, file))
+                os.remove(os.path.join(path, file))
 
     def is_whole():
         status, body = served.ask('GET', '/snapshot', name)

@@ -55,20 +55,20 @@ static void end(void) {
 
 static void note(long number, const char *name, int folder, const char *path, int file) {
     if (log_file < 0) return;
-    char link[64], place[PATH_MAX] = "", line[2 * PATH_MAX];
+    char link[64], target[PATH_MAX] = "", line[2 * PATH_MAX];
     if (file >= 0) {
         snprintf(link, sizeof link, "/proc/self/fd/%d", file);
-        ssize_t size = readlink(link, place, sizeof place - 1);
-        if (size > 0) place[size] = 0;
+        ssize_t size = readlink(link, target, sizeof target - 1);
+        if (size > 0) target[size] = 0;
     } else if (path[0] != '/' && folder != AT_FDCWD) {
         snprintf(link, sizeof link, "/proc/self/fd/%d", folder);
-        ssize_t size = readlink(link, place, sizeof place - 1);
+        ssize_t size = readlink(link, target, sizeof target - 1);
         if (size < 0) size = 0;
-        snprintf(place + size, sizeof place - (size_t)size, "/%s", path);
+        snprintf(target + size, sizeof target - (size_t)size, "/%s", path);
     } else {
-        snprintf(place, sizeof place, "%s", path);
+        snprintf(target, sizeof target, "%s", path);
     }
-    int size = snprintf(line, sizeof line, "%ld\t%s\t%s\n", number, name, place);
+    int size = snprintf(line, sizeof line, "%ld\t%s\t%s\n", number, name, target);
     syscall(SYS_write, log_file, line, (size_t)size);
 }
 
@@ -139,10 +139,10 @@ OPENING_AT(openat64)
     }
 WRITING(ssize_t, write, (int file, const void *bytes, size_t size),
     REAL(write)(file, bytes, size / 2), file, bytes, size)
-WRITING(ssize_t, pwrite, (int file, const void *bytes, size_t size, off_t place),
-    REAL(pwrite)(file, bytes, size / 2, place), file, bytes, size, place)
-WRITING(ssize_t, pwrite64, (int file, const void *bytes, size_t size, off64_t place),
-    REAL(pwrite64)(file, bytes, size / 2, place), file, bytes, size, place)
+WRITING(ssize_t, pwrite, (int file, const void *bytes, size_t size, off_t offset),
+    REAL(pwrite)(file, bytes, size / 2, offset), file, bytes, size, offset)
+WRITING(ssize_t, pwrite64, (int file, const void *bytes, size_t size, off64_t offset),
+    REAL(pwrite64)(file, bytes, size / 2, offset), file, bytes, size, offset)
 WRITING(ssize_t, writev, (int file, const struct iovec *parts, int count),
     REAL(writev)(file, parts, count / 2), file, parts, count)
 WRITING(ssize_t, send, (int file, const void *bytes, size_t size, int flags),
@@ -153,9 +153,9 @@ WRITING(ssize_t, sendto,
 WRITING(ssize_t, sendmsg, (int file, const struct msghdr *message, int flags),
     (void)0, file, message, flags)
 WRITING(ssize_t, copy_file_range,
-    (int from, off64_t *begin, int file, off64_t *place, size_t size, unsigned int flags),
-    REAL(copy_file_range)(from, begin, file, place, size / 2, flags),
-    from, begin, file, place, size, flags)
+    (int from, off64_t *begin, int file, off64_t *offset, size_t size, unsigned int flags),
+    REAL(copy_file_range)(from, begin, file, offset, size / 2, flags),
+    from, begin, file, offset, size, flags)
 WRITING(ssize_t, sendfile, (int file, int from, off_t *begin, size_t size),
     REAL(sendfile)(file, from, begin, size / 2), file, from, begin, size)
 WRITING(ssize_t, sendfile64, (int file, int from, off64_t *begin, size_t size),

@@ -95,7 +95,7 @@ class DataFolder(Scenario):
     def serve(self, world, **more):
         return Server('--data', world.path('data'), '--schema', world.path('schema.sql'), **more)
 
-    def place(self, world):
+    def location(self, world):
         return ['--data', world.path('data'), '--dataset', 'team']
 
     def truth(self, world):
@@ -166,7 +166,7 @@ class Backup(DataFolder):
         return self.serve(world) if world.random.random() < 0.5 else Nothing()
 
     def words(self, world):
-        return ['backup', *self.place(world), '--out', world.path(world.out)]
+        return ['backup', *self.location(world), '--out', world.path(world.out)]
 
     def between(self, world):
         if os.path.exists(world.path(world.out + '.json')):
@@ -205,7 +205,7 @@ class Restore(DataFolder):
 
     def prepare(self, world):
         def go_on(world, server):
-            Tools.run('backup', *self.place(world), '--out', world.path('team.backup')).need(0)
+            Tools.run('backup', *self.location(world), '--out', world.path('team.backup')).need(0)
             self.backed_up = self.truth(world)
             for _ in range(world.random.randint(1, 4)):
                 name = world.random.choice(world.devices)
@@ -222,7 +222,7 @@ class Restore(DataFolder):
         self.own(world)
 
     def words(self, world):
-        return ['restore', *self.place(world), '--in', world.path('team.backup'),
+        return ['restore', *self.location(world), '--in', world.path('team.backup'),
                 *(['--replace'] if self.replaces else [])]
 
     def states(self, world):
@@ -291,7 +291,7 @@ class Compact(DataFolder):
         self.old = self.truth(world)
 
     def words(self, world):
-        return ['compact', *self.place(world), '--keep-revisions', '1']
+        return ['compact', *self.location(world), '--keep-revisions', '1']
 
 
 class TokenCreate(DataFolder):
@@ -345,7 +345,7 @@ class TokenRevoke(DataFolder):
     def prepare(self, world):
         super().prepare(world)
         self.old = self.truth(world)
-        run = Tools.run('token', 'list', *self.place(world)[:2]).need(0)
+        run = Tools.run('token', 'list', *self.location(world)[:2]).need(0)
         self.identifier = next(line.split()[0] for line in run.out.splitlines() if 'user bo' in line)
 
     def words(self, world):
@@ -400,10 +400,10 @@ class Serve(DataFolder):
     def look(self, world):
         found = self.truth(world)
         added = [tuple(row[:3]) + ('red',) + tuple(row[3:]) for row in self.old['teams']]
-        places = [self.old, {**self.old, 'teams': [row + ('red',) for row in self.old['teams']]},
+        states = [self.old, {**self.old, 'teams': [row + ('red',) for row in self.old['teams']]},
                   {**self.old, 'teams': added}]
-        if found not in places:
-            raise Failure(f'half a state: {[differences(found, s) for s in places]}')
+        if found not in states:
+            raise Failure(f'half a state: {[differences(found, s) for s in states]}')
 
     def start_in_between(self, world):
         pass

@@ -43,18 +43,18 @@ struct LogicalCaptureServingTests {
         try await Self.until(names, device)
         let publication = PostgresConnection.quoted(
             try await database.column("SELECT publication FROM _martlet.capture")[0])
-        for (place, statement) in [
+        for (index, statement) in [
             "ALTER PUBLICATION \(publication) DROP TABLE teams",
             "DROP PUBLICATION \(publication)",
         ].enumerated() {
             try await database.program { connection in
                 try connection.execute(
                     """
-                    \(statement); UPDATE teams SET name = 'team 1 \(place)' WHERE id = 1;
-                    DELETE FROM teams WHERE id = \(9 - place)
+                    \(statement); UPDATE teams SET name = 'team 1 \(index)' WHERE id = 1;
+                    DELETE FROM teams WHERE id = \(9 - index)
                     """)
             }
-            names[0] = "team 1 \(place)"
+            names[0] = "team 1 \(index)"
             names.removeLast()
             try await Self.until(names, device)
             try await waitUntil("the server is ready") {

@@ -131,7 +131,7 @@ struct ServingTests {
         #expect(try await device.sync() == Int64(count))
         #expect(try await ServedDatabase.teams(device).count == count)
         let taken = #"martlet_redis_blocks_total{outcome="hit"}"#
-        // One more for the question whose data set the device's tables are.
+        // One more for the query whose data set the device's tables are.
         try await ServedDatabase.untilMetric(second, taken, is: 4)
         await device.close()
         await database.stop()

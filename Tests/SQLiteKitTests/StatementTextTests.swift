@@ -61,8 +61,8 @@ struct StatementTextTests {
 
     @Test("work for every parameter of a statement with very many")
     func manyParameters() throws {
-        let places = (1...200).map { "?\($0)" }
-        let long = try connection.prepare("SELECT \(places.joined(separator: " || "))")
+        let parameters = (1...200).map { "?\($0)" }
+        let long = try connection.prepare("SELECT \(parameters.joined(separator: " || "))")
         for index in 1...200 { long.bind(Int32(index), text: "\(index % 10)") }
         let read = try long.rows { (row) throws(SQLiteError) in row.text(0) }
         #expect(read == [(1...200).map { "\($0 % 10)" }.joined()])

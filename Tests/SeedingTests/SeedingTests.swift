@@ -69,19 +69,19 @@ struct SeedingTests {
         let fixture = try SeedingFixture()
         let count = try #require(fixture.manifest.parts.first?.codings.first?.sum.bytes)
         let expected = try fixture.expected()
-        var places: [Int64] = [-1, 0, 1, 512, 1_023, 4_095, 4_096, 4_097, 8_192]
-        places += [count - 1_024, count - 512, count - 2, count - 1]
-        for _ in 0..<100 { places.append(Int64.random(in: 1..<count)) }
-        for place in places {
+        var offsets: [Int64] = [-1, 0, 1, 512, 1_023, 4_095, 4_096, 4_097, 8_192]
+        offsets += [count - 1_024, count - 512, count - 2, count - 1]
+        for _ in 0..<100 { offsets.append(Int64.random(in: 1..<count)) }
+        for offset in offsets {
             // The first call ends without the rest, the second goes on.
-            let source = fixture.source(cut: [place] + [Int64](repeating: -1, count: 3))
+            let source = fixture.source(cut: [offset] + [Int64](repeating: -1, count: 3))
             let failure = await kind { try await fixture.seed(from: source) }
-            #expect(failure == .offline, "cut at \(place)")
+            #expect(failure == .offline, "cut at \(offset)")
             #expect(!FileManager.default.fileExists(atPath: fixture.device))
             try await fixture.seed(from: source)
-            #expect(source.opened.last == max(place, 0), "cut at \(place)")
+            #expect(source.opened.last == max(offset, 0), "cut at \(offset)")
             #expect(source.manifests == 1)
-            #expect(try SeedingFixture.content(fixture.device) == expected, "cut at \(place)")
+            #expect(try SeedingFixture.content(fixture.device) == expected, "cut at \(offset)")
             #expect(try fixture.left() == ["device.sqlite"])
             try fixture.removeDevice()
         }
@@ -201,8 +201,8 @@ struct SeedingTests {
         let count = fixture.packed.values.first?.count ?? 0
         for _ in 0..<40 {
             let source = fixture.source()
-            let place = Int.random(in: 0..<count)
-            source.spoil { $0[place] ^= UInt8(1 << Int.random(in: 0..<8)) }
+            let offset = Int.random(in: 0..<count)
+            source.spoil { $0[offset] ^= UInt8(1 << Int.random(in: 0..<8)) }
             #expect(await kind { try await fixture.seed(from: source) } == .violation)
             #expect(try fixture.left().isEmpty)
             try await fixture.seed(from: fixture.source())

@@ -33,21 +33,21 @@ struct FileLimitTests {
         try await server.start()
         #expect(await server.stop() == 0)
         let folder = server.folder
-        let place = ["--data", "data", "--dataset", "league"]
+        let location = ["--data", "data", "--dataset", "league"]
         func names(_ path: String) throws -> [String] {
             try FileManager.default.contentsOfDirectory(
                 atPath: folder.appendingPathComponent(path).path
             ).filter { $0.hasPrefix("b.") || $0.hasPrefix("league.") }.sorted()
         }
-        let cut = try Self.run(["backup"] + place + ["--out", "b.one"], limit: 64, in: folder)
+        let cut = try Self.run(["backup"] + location + ["--out", "b.one"], limit: 64, in: folder)
         #expect(cut.code == 1)
         #expect(cut.text.contains("“b.one”") && cut.text.contains("ulimit -f"), "\(cut.text)")
         #expect(try names(".") == [])
-        let made = try Self.run(["backup"] + place + ["--out", "b.two"], limit: nil, in: folder)
+        let made = try Self.run(["backup"] + location + ["--out", "b.two"], limit: nil, in: folder)
         #expect(made.code == 0, "\(made.text)")
         let before = try names("data")
         let restored = try Self.run(
-            ["restore", "--replace"] + place + ["--in", "b.two"], limit: 64, in: folder)
+            ["restore", "--replace"] + location + ["--in", "b.two"], limit: 64, in: folder)
         #expect(restored.code == 1)
         #expect(restored.text.contains("“data/league.sqlite.restoring”"), "\(restored.text)")
         #expect(try names("data") == before, "\(before)")

@@ -133,9 +133,9 @@ struct HostileActor: Sendable {
             crowd(4_500) { _ in poll }
         case .crowdOfWaitingSets:
             // More than the server has places for, each a device of its own.
-            crowd(1_400) { place in
-                let set = set(1, dependsOn: "never-\(place)")
-                let name = "w\(number)-\(place)"
+            crowd(1_400) { index in
+                let set = set(1, dependsOn: "never-\(index)")
+                let name = "w\(number)-\(index)"
                 return post(
                     "{\"clientId\":\"\(name)\",\"maxRevision\":0,\"changeSets\":[\(set)]}",
                     token: tokens.pairs)
@@ -190,12 +190,12 @@ struct HostileActor: Sendable {
         post(length: body.utf8.count, query, token: token) + body
     }
 
-    private func set(_ place: Int, dependsOn other: String? = nil, edits: Int = 1) -> String {
-        let ids = (1...edits).map { "-\($0 + place * 20_000)" }
-        let rows = ids.map { "\"\($0)\":{\"writer\":\(number),\"number\":\(place),\"edits\":0}" }
+    private func set(_ index: Int, dependsOn other: String? = nil, edits: Int = 1) -> String {
+        let ids = (1...edits).map { "-\($0 + index * 20_000)" }
+        let rows = ids.map { "\"\($0)\":{\"writer\":\(number),\"number\":\(index),\"edits\":0}" }
         let dependency = other.map { "\"dependencyIdentifier\":\"\($0)\"," } ?? ""
         return """
-            {"identifier":"\(UUID())","sequence":\(place + 1),"seen":0,\(dependency)"types":["marks"],\
+            {"identifier":"\(UUID())","sequence":\(index + 1),"seen":0,\(dependency)"types":["marks"],\
             "marks":{"create":[\(ids.joined(separator: ","))],"update":[],"delete":[],\
             "attributes":{\(rows.joined(separator: ","))}}}
             """
@@ -231,15 +231,15 @@ struct HostileActor: Sendable {
 
     /// Thousands of connections from several addresses, for some seconds. A part of the descriptors is left for the
     /// rest of this process: Dispatch ends it if it cannot open a file.
-    /// - Parameter request: What each asks for, by its place.
+    /// - Parameter request: What each asks for, by its index.
     private func crowd(_ count: Int, _ request: (Int) -> String) {
         var servers: [RawConnection] = []
-        for place in 0..<count where !book.isOver {
-            let own = "127.0.\(1 + number).\(1 + place / 900)"
+        for index in 0..<count where !book.isOver {
+            let own = "127.0.\(1 + number).\(1 + index / 900)"
             guard let server = RawConnection(to: port, from: own) else { break }
             servers.append(server)
             guard !server.isNearLimit else { break }
-            server.send([UInt8](request(place).utf8))
+            server.send([UInt8](request(index).utf8))
         }
         for _ in 0..<50 where !book.isOver { pause(100) }
         for server in servers { server.close() }

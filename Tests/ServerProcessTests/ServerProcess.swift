@@ -145,15 +145,15 @@ actor ServerProcess {
     }
 
     /// A device in this process.
-    /// - Parameter place: Where its file lies; nil for the server's temporary folder.
+    /// - Parameter parent: Where its file lies; nil for the server's temporary folder.
     func client(
-        _ name: String, in place: URL? = nil, token: String = ServerProcess.token
+        _ name: String, in parent: URL? = nil, token: String = ServerProcess.token
     ) async throws -> MartletClient {
         var options = ClientOptions()
         options.node.backoff.first = 20
         options.node.backoff.longest = 200
         return try await MartletClient.open(
-            path: (place ?? folder).appendingPathComponent("\(name).sqlite").path,
+            path: (parent ?? folder).appendingPathComponent("\(name).sqlite").path,
             schema: Self.schema, server: try address, token: token,
             options: options)
     }

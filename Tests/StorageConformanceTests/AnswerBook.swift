@@ -9,8 +9,8 @@ final class AnswerBook: Sendable {
 
     private struct Page: Hashable {
         let test: String
-        /// A hash of all that was asked of the data set, this question included.
-        let questions: Int
+        /// A hash of all that was asked of the data set, this request included.
+        let asked: Int
     }
 
     private let answers = Mutex<[Page: (answer: String, kind: StorageKind)]>([:])
@@ -20,20 +20,20 @@ final class AnswerBook: Sendable {
     var comparisons: Int { compared.withLock { $0 } }
 
     /// Expects that other storages have answered the same.
-    /// - Parameter questions: A hash of all that was asked.
+    /// - Parameter asked: A hash of all that was asked.
     /// - Returns: Whether none answered otherwise.
     @discardableResult
-    func enter(_ answer: String, to questions: Int, of kind: StorageKind) -> Bool {
-        guard let difference = difference(of: answer, to: questions, of: kind) else { return true }
+    func enter(_ answer: String, to asked: Int, of kind: StorageKind) -> Bool {
+        guard let difference = difference(of: answer, to: asked, of: kind) else { return true }
         Issue.record("\(difference)")
         return false
     }
 
     /// Enters an answer.
     /// - Returns: In words, how another storage's answer differs; nil where none does.
-    func difference(of answer: String, to questions: Int, of kind: StorageKind) -> String? {
+    func difference(of answer: String, to asked: Int, of kind: StorageKind) -> String? {
         guard let test = Test.current else { return nil }
-        let page = Page(test: "\(test.id)", questions: questions)
+        let page = Page(test: "\(test.id)", asked: asked)
         let other = answers.withLock { answers in
             let other = answers[page]
             if other == nil { answers[page] = (answer, kind) }

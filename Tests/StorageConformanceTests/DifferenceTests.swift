@@ -228,9 +228,9 @@ struct DifferenceTests {
         try server.acknowledge(6, "d1")
         server.compact(keeping: 2)
         let reader = server.reader()
-        var question = DeltaRequest(principal: .ada, since: 1)
-        question.takesEntriesOnly = true
-        guard case .batch(let batch) = reader.deltas(question) else {
+        var request = DeltaRequest(principal: .ada, since: 1)
+        request.takesEntriesOnly = true
+        guard case .batch(let batch) = reader.deltas(request) else {
             Issue.record("no batch")
             return
         }
@@ -240,10 +240,10 @@ struct DifferenceTests {
                 + #""deltas":[],"nextVersion":1}"#)
         #expect(!batch.isEmpty && batch.isBehind && !batch.isDifference)
         // Behind it come entries, from the head on.
-        question.advance(past: batch)
-        #expect(question.since == 6)
+        request.advance(past: batch)
+        #expect(request.since == 6)
         try server.send(SetText("a7", sequence: 7).create("teams", "-7", #""name":"G""#))
-        guard case .batch(let next) = reader.deltas(question) else {
+        guard case .batch(let next) = reader.deltas(request) else {
             Issue.record("no batch")
             return
         }
@@ -266,18 +266,18 @@ struct DifferenceTests {
         let reader = server.reader()
         var whole = DeltaRequest(principal: .ada, since: 0)
         whole.mostEntryBytes = 1_000
-        var question = whole
-        question.takesEntriesOnly = true
+        var request = whole
+        request.takesEntriesOnly = true
         // Made for this listener first, then found made for another.
         for _ in 0..<2 {
-            guard case .batch(let batch) = reader.deltas(question) else {
+            guard case .batch(let batch) = reader.deltas(request) else {
                 Issue.record("no batch")
                 return
             }
             let read = try SyncCoder.decodeDeltaBatch(batch.json)
             #expect(read.isBehind && read.goesOn == 6 && read.deltas.isEmpty)
             #expect(read.from == 0 && read.nextVersion == 0 && batch.position == 6)
-            #expect(server.node.feed.madeDeltas(question) == nil)
+            #expect(server.node.feed.madeDeltas(request) == nil)
             guard case .batch(let entries) = reader.deltas(whole) else {
                 Issue.record("no batch")
                 return
@@ -286,8 +286,8 @@ struct DifferenceTests {
                 try SyncCoder.decodeDeltaBatch(entries.json).deltas.map(\.version) == Array(1...6))
         }
         // What is small comes as it is.
-        question.since = 4
-        guard case .batch(let small) = reader.deltas(question) else {
+        request.since = 4
+        guard case .batch(let small) = reader.deltas(request) else {
             Issue.record("no batch")
             return
         }
@@ -302,10 +302,10 @@ struct DifferenceTests {
         #expect(part.reached == 4)
         #expect(part.head.revision == 6)
         #expect(!part.isWhole)
-        #expect(part.rows.map(\.place) == [4])
+        #expect(part.rows.map(\.position) == [4])
         let rest = try log.difference(after: 4, maxBytes: 1 << 20) { 9 }
         #expect(rest.isWhole)
-        #expect(rest.rows.map(\.place) == [5, 6])
+        #expect(rest.rows.map(\.position) == [5, 6])
     }
 
     @Test("a row that another program removed is gone", arguments: StorageKind.embedded)

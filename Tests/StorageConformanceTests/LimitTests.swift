@@ -206,16 +206,16 @@ struct LimitTests {
         #expect(try server.send(creating(2)).fate == "accepted 1")
         #expect(try server.send(creating(300), from: "d2").fate == "accepted 2")
         let reader = server.reader()
-        var question = DeltaRequest(principal: .ada, since: 0, byteLimit: .max)
-        question.wantsRows = true
-        guard case .batch(let first) = reader.deltas(question) else {
+        var request = DeltaRequest(principal: .ada, since: 0, byteLimit: .max)
+        request.wantsRows = true
+        guard case .batch(let first) = reader.deltas(request) else {
             Issue.record("no batch")
             return
         }
         #expect(first.isDifference && !first.isBehind && first.more && first.nextVersion == 1)
         #expect(try SyncCoder.decodeDeltaBatch(first.json).deltas.count == 2)
-        question.advance(past: first)
-        guard case .batch(let next) = reader.deltas(question) else {
+        request.advance(past: first)
+        guard case .batch(let next) = reader.deltas(request) else {
             Issue.record("no batch")
             return
         }

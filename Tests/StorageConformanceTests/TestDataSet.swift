@@ -19,7 +19,7 @@ final class TestDataSet: JSONServer {
     private(set) var storage: any ServerStorage
     private let home: any StorageHome
     /// A hash of all that was asked so far.
-    private var questions = Hasher()
+    private var asked = Hasher()
     /// Whether answers are compared with the other storages'.
     var isCompared = true
 
@@ -40,7 +40,7 @@ final class TestDataSet: JSONServer {
                 withRedis: kind == .postgresAndRedis)
         }
         (storage, node) = try Self.open(home, now: 1_000, .everything, Limits.answerBytes, 64 << 20)
-        questions.combine(script)
+        asked.combine(script)
         // PostgreSQL names a data set itself, and what it begins with is in its history.
         isCompared = rows.isEmpty
     }
@@ -58,7 +58,7 @@ final class TestDataSet: JSONServer {
     /// Drops everything in memory and opens the data set again, as a new process would.
     func restart(answerBytes: Int = Limits.answerBytes) throws {
         (storage, node) = try Self.open(home, now: now, rules, answerBytes, 64 << 20)
-        questions.combine("restart \(answerBytes)")
+        asked.combine("restart \(answerBytes)")
     }
 
     /// Another process on the same data set; only one of them may write at a time.
@@ -83,7 +83,7 @@ final class TestDataSet: JSONServer {
     /// Empties all but the newest entries.
     func compact(keeping newest: Int64) {
         while !node.compact(keeping: newest).isDone {}
-        questions.combine("compact \(newest)")
+        asked.combine("compact \(newest)")
     }
 
     func rows(_ sql: String) throws -> String { try home.rows(sql) }
@@ -93,7 +93,7 @@ final class TestDataSet: JSONServer {
 
     func execute(_ sql: String) throws {
         try home.execute(sql)
-        questions.combine(sql)
+        asked.combine(sql)
     }
 }
 
@@ -108,8 +108,8 @@ extension TestDataSet {
         now += 1
         let requests = try texts.map { try admitted($0, as: principal, gzip: gzip) }
         let results = node.process(requests, now: now)
-        questions.combine(texts)
-        questions.combine(principal.identity)
+        asked.combine(texts)
+        asked.combine(principal.identity)
         if let fault = node.takeFault() { Issue.record("\(kind.rawValue): \(fault)") }
         if isCompared, !gzip {
             let answers = results.map(Self.comparable).joined(separator: "\n")
@@ -120,8 +120,8 @@ extension TestDataSet {
     }
 
     private var hash: Int {
-        let questions = questions
-        return questions.finalize()
+        let asked = asked
+        return asked.finalize()
     }
 
     /// An answer as every storage gives it: what a database says in its own words is left out.

@@ -113,7 +113,7 @@ struct TruthTests {
     @Test("a storage tells as many as have room, and always the first", arguments: StorageKind.all)
     func roomOfTruths(kind: StorageKind) async throws {
         let server = try await Self.server(kind, pages: 5, bytes: 100_000)
-        let questions = try (1...5).map { (number: Int) in
+        let requests = try (1...5).map { (number: Int) in
             let set = SetText("s\(number)", sequence: number, seen: 1)
                 .update("pages", "\(number)", #""revision":1,"number":3"#)
             return CurrentRowsRequest(
@@ -121,7 +121,7 @@ struct TruthTests {
         }
         for (room, count) in [(1, 1), (150_000, 1), (250_000, 2), (450_000, 4), (1 << 20, 5)] {
             let truths = try server.storage.truths(
-                of: questions, setBytes: 1 << 20, maxBytes: room)
+                of: requests, setBytes: 1 << 20, maxBytes: room)
             let told = truths.map { $0.types.flatMap(\.update) }
             let wanted = (1...count).map { [RecordID.integer(Int64($0))] }
             #expect(told == wanted, "a room of \(room) bytes")
@@ -138,9 +138,9 @@ struct TruthTests {
         for number in 1...200 {
             set = set.update("pages", "\(number)", #""revision":1,"number":3"#)
         }
-        let question = CurrentRowsRequest(
+        let request = CurrentRowsRequest(
             device: 0, set: try SyncCoder.decodeChangeSet(Array(set.description.utf8)))
-        let truths = try server.storage.truths(of: [question], setBytes: 1 << 20, maxBytes: 1)
+        let truths = try server.storage.truths(of: [request], setBytes: 1 << 20, maxBytes: 1)
         let counts = truths.map { $0.types.first?.update.count }
         #expect(counts == [200])
         #expect(truths.first?.isCut == false)

@@ -42,7 +42,7 @@ extension SyncIntegration {
             }
         }
 
-        @Test("poison: a set that no table takes is fetched as rows, and the bad row set aside")
+        @Test("poison: a set that no table takes is fetched as rows, and the bad row quarantined")
         func poison() async throws {
             let bad = """
                 {"revision": 2, "types": ["teams", "players"],

@@ -131,7 +131,7 @@ final class Scenario: Sendable {
         get async throws { try await client.status().revision }
     }
 
-    /// The records set aside, each as its type and id.
+    /// The quarantined records, each as its type and id.
     var quarantined: [String] {
         get async throws {
             try await client.quarantined().map { "\($0.type) \($0.id)" }.sorted()

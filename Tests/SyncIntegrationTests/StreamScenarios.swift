@@ -124,7 +124,7 @@ extension SyncIntegration {
         }
 
         @Test(
-            "poison: a delta that fails twice is fetched as rows, set aside, and the cursor moves on"
+            "poison: a delta that fails twice is fetched as rows, quarantined, and the cursor moves on"
         )
         func poison() async throws {
             let rows = """
@@ -168,7 +168,7 @@ extension SyncIntegration {
         }
 
         @Test(
-            "poison that the author mends is taken in from the next version on, and is no more aside"
+            "poison that the author mends is taken in from the next version on, and is no longer quarantined"
         )
         func mended() async throws {
             let rows = """

@@ -77,7 +77,7 @@ struct FolderTests {
         #expect(try folder.file("target")?.rest() == [7])
     }
 
-    @Test("whichever operation fails, the old content or the new one is there, and no draft")
+    @Test("whichever operation fails, the old content or the new one is there, and no pending file")
     func failuresOfFolder() throws {
         for failing in 1...20 {
             let script = FaultScript(from: failing, through: failing, number: ENOSPC)
@@ -100,7 +100,9 @@ struct FolderTests {
         Issue.record("writing does not end")
     }
 
-    @Test("killed at any operation, the old or the new content is there, and the draft goes later")
+    @Test(
+        "killed at any operation, the old or the new content is there, and the pending file goes later"
+    )
     func kills() throws {
         var left = 0
         for killed in 1...20 {
@@ -113,19 +115,19 @@ struct FolderTests {
             #expect(content == [1] || content?.count == 5_000_000)
             #expect(try folder.names() == ["a"])
             left += try temporary.listing().count - 1
-            try folder.removeAbandonedDrafts()
+            try folder.removeAbandonedFiles()
             #expect(try temporary.listing() == ["a"])
             if !script.hasFailed { break }
         }
         #expect(left >= 3)
     }
 
-    @Test("a half-written draft of a process that was killed is removed, one being written is not")
+    @Test("a half-written file of a process that was killed is removed, one being written is not")
     func abandonedDrafts() throws {
         let folder = try Folder(path: temporary.path)
         let half = URL(fileURLWithPath: temporary.path + "/.martlet-1-1.draft")
         try Data([1, 2]).write(to: half)
-        // Sweeps while a draft is open: only the abandoned one goes.
+        // Sweeps while a file is pending: only the abandoned one goes.
         let swept = Mutex(0)
         let path = temporary.path
         let faults = FileFaults { operation in
@@ -140,10 +142,10 @@ struct FolderTests {
     }
 
     private static func sweep(_ path: String) throws -> Int {
-        try Folder(path: path).removeAbandonedDrafts()
+        try Folder(path: path).removeAbandonedFiles()
     }
 
-    @Test("a number that a killed process used for its draft is passed over")
+    @Test("a number that a killed process used for its file is passed over")
     func usedNumbers() throws {
         let folder = try Folder(path: temporary.path)
         let pid = ProcessInfo.processInfo.processIdentifier
@@ -154,7 +156,7 @@ struct FolderTests {
         }
         try folder.write([1], as: "a")
         #expect(try folder.file("a")?.rest() == [1])
-        #expect(try folder.removeAbandonedDrafts() == 3_001)
+        #expect(try folder.removeAbandonedFiles() == 3_001)
     }
 
     @Test("a copy that is no longer wanted leaves everything as it was")

@@ -200,11 +200,11 @@ struct WebSocketSessionTests {
             let server = Self.server()
             var bytes = sound
             for _ in 0...random.below(3) {
-                let place = random.below(bytes.count)
+                let index = random.below(bytes.count)
                 switch random.below(3) {
-                case 0: bytes[place] = UInt8(random.below(256))
-                case 1: bytes.remove(at: place)
-                default: bytes.insert(UInt8(random.below(256)), at: place)
+                case 0: bytes[index] = UInt8(random.below(256))
+                case 1: bytes.remove(at: index)
+                default: bytes.insert(UInt8(random.below(256)), at: index)
                 }
             }
             var rest = bytes[...]

@@ -63,10 +63,10 @@ static int dial(uint16_t port) {
     return fd;
 }
 
-static void write_revision(uint8_t *place, int64_t revision) {
+static void write_revision(uint8_t *target, int64_t revision) {
     char text[32];
     snprintf(text, sizeof text, "%*lld", load_revision_width, (long long)revision);
-    memcpy(place, text, load_revision_width);
+    memcpy(target, text, load_revision_width);
 }
 
 // Sends what the socket takes. Returns an errno.

@@ -64,7 +64,7 @@ extension DeviceDriver {
         let proof = DataSetProof(transport: transport, randomBits: downloads.randomBits)
         let fetcher = downloads.fetcher(source)
         let files = downloads.files
-        let place = files.nameInFolder(node.store.snapshotPath)
+        let fileName = files.nameInFolder(node.store.snapshotPath)
         let before = downloads.first
         downloads.first = Task {
             // A cancelled download may still be writing to the same files.
@@ -76,7 +76,7 @@ extension DeviceDriver {
                 let manifest = fetched.manifest
                 try await proof.demand(
                     manifest.dataSet, at: manifest.revision, lineage: manifest.lineage)
-                try await fetcher.keep(fetched, as: place)
+                try await fetcher.keep(fetched, as: fileName)
                 inbox(.snapshotFetched(number, fetched.manifest))
             } catch {
                 // If another attempt cannot help, the device begins with the change log.

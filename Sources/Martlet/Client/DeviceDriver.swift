@@ -429,7 +429,7 @@ extension DeviceDriver {
             publish(.changed(types: report.changedTypes, remoteRecords: report.remoteRecords))
         }
         if let rejoined = report.rejoined { publish(.rejoined(rejoined)) }
-        tellSetAside(report)
+        tellUnapplied(report)
         if report.assignedIDs > 0 { publish(.idsAssigned(report.assignedIDs)) }
         for receipt in report.receipts { publish(.receipt(receipt)) }
     }

@@ -111,7 +111,7 @@ public final class MartletClient: DatabaseAccess {
     /// - Parameters:
     ///   - path: The SQLite file.
     ///   - migrations: All versions of the app's tables.
-    ///   - fallback: The action if a version cannot be run; see `migration`. With `fetchAnew`, the
+    ///   - fallback: The action if a version cannot be run; see `migration`. With `refetch`, the
     ///     tables are recreated empty, and the following exchanges fill them; unsent changes are
     ///     kept.
     ///   - server: The server's address; nil works without a server. It is https, or http to this

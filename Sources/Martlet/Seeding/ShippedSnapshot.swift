@@ -51,7 +51,7 @@ package struct ShippedSnapshot: Hashable, Sendable {
     ///   - made: The name of the file, in the folder of `path`.
     ///   - path: The path for the snapshot.
     /// - Throws: `SyncError`, `StoreError`; the file at `path` is unchanged then.
-    package static func place(_ made: String, at path: String) throws -> ShippedSnapshot {
+    package static func finish(_ made: String, at path: String) throws -> ShippedSnapshot {
         do {
             let files = SeedFiles(path: path)
             let folder = try files.open()

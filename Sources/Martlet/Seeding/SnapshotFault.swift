@@ -22,7 +22,7 @@ extension SyncError {
             SyncError(
                 .violation,
                 "The snapshot was not accepted: \(fault.what). Nothing of it was used; open again to"
-                    + " fetch it anew.")
+                    + " fetch it again.")
         case let error as SnapshotError:
             SyncError(error)
         case let error as SystemError:

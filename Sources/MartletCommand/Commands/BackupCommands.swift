@@ -31,7 +31,7 @@ extension CommandDescription {
             throw UsageError("backup needs --out FILE.", command: "backup")
         }
         let manifest: BackupManifest
-        switch try Place(arguments) {
+        switch try DataSetLocation(arguments) {
         case .file(let directory, let dataSet):
             manifest = try EmbeddedBackup(directory: directory, dataSet: dataSet)
                 .make(at: out, time: time())
@@ -77,7 +77,7 @@ extension CommandDescription {
         guard let file = arguments.value("in") else {
             throw UsageError("restore needs --in FILE.", command: "restore")
         }
-        switch try Place(arguments) {
+        switch try DataSetLocation(arguments) {
         case .file(let directory, let dataSet):
             let label = time().filter { $0.isNumber }
             let done = try EmbeddedBackup(directory: directory, dataSet: dataSet)
@@ -123,7 +123,7 @@ extension CommandDescription {
         let keep = Int64(
             try arguments.integer("keep-revisions", in: 1...1_000_000_000_000, default: 100_000))
         let result =
-            switch try Place(arguments) {
+            switch try DataSetLocation(arguments) {
             case .file(let directory, let dataSet):
                 try Compaction.run(
                     directory: directory, dataSet: dataSet, keeping: keep, now: milliseconds())
@@ -151,20 +151,20 @@ extension CommandDescription {
         guard !files.fileExists(atPath: out) else {
             throw CommandError("There is a file “\(out)” already; give another name.")
         }
-        let draft = BackupManifest.draftPath(of: out)
-        try? files.removeItem(atPath: draft)
-        defer { try? files.removeItem(atPath: draft) }
+        let unfinished = BackupManifest.unfinishedPath(of: out)
+        try? files.removeItem(atPath: unfinished)
+        defer { try? files.removeItem(atPath: unfinished) }
         let moment = try PostgresMoment(address)
         defer { moment.end() }
         try PostgresTools(address: address).run(
-            "pg_dump", ["--format=custom", "--snapshot=\(moment.snapshot)", "--file=\(draft)"])
-        try files.setAttributes([.posixPermissions: 0o600], ofItemAtPath: draft)
-        let sum = try FileSum(of: draft)
+            "pg_dump", ["--format=custom", "--snapshot=\(moment.snapshot)", "--file=\(unfinished)"])
+        try files.setAttributes([.posixPermissions: 0o600], ofItemAtPath: unfinished)
+        let sum = try FileSum(of: unfinished)
         let manifest = BackupManifest(
             storage: .postgres, dataSet: moment.dataSet, identity: moment.identity,
             revision: moment.revision, lineage: moment.lineage, schema: moment.schema,
             time: time(), bytes: sum.bytes, sha256: sum.sha256)
-        try BackupManifest.place(draft, at: out)
+        try BackupManifest.commit(unfinished, at: out)
         try manifest.write(beside: out)
         return manifest
     }
@@ -233,8 +233,8 @@ extension CommandDescription {
     }
 }
 
-/// The place of a command's data set: a folder or a database.
-enum Place {
+/// The location of a command's data set: a folder or a database.
+enum DataSetLocation {
     case file(directory: String, dataSet: String)
     case database(PostgresAddress)
 

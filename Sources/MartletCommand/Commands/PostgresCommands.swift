@@ -55,7 +55,7 @@ extension CommandDescription {
             Takes tables as they are: their rows become entries of the log, so that devices get them,
             and triggers note what other programs write. Anything that stands in the way is said, all
             of it at once, with what to do. Adding tables to a data set, and naming those it has
-            again, is fine: their triggers are made anew and new columns announced. With --cdc and
+            again, is fine: their triggers are recreated and new columns announced. With --cdc and
             without --tables it only changes how other programs' writes are found.
             """,
         options: [

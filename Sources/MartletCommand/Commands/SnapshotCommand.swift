@@ -70,13 +70,13 @@ extension CommandDescription {
         // The process number keeps a concurrent command's file apart.
         let number = ProcessInfo.processInfo.processIdentifier
         let made = "\(URL(fileURLWithPath: path).lastPathComponent).\(number).making"
-        let place = URL(fileURLWithPath: path).deletingLastPathComponent()
+        let target = URL(fileURLWithPath: path).deletingLastPathComponent()
             .appendingPathComponent(made).path
         do {
-            try await make(from: source, for: permissions, at: place)
-            return try ShippedSnapshot.place(made, at: path)
+            try await make(from: source, for: permissions, at: target)
+            return try ShippedSnapshot.finish(made, at: path)
         } catch {
-            try? FileManager.default.removeItem(atPath: place)
+            try? FileManager.default.removeItem(atPath: target)
             throw error
         }
     }
@@ -84,12 +84,12 @@ extension CommandDescription {
     /// Makes the file. A server that runs on the folder takes external writes in within moments,
     /// and this waits for it.
     private static func make(
-        from source: String, for permissions: PermissionClass, at place: String
+        from source: String, for permissions: PermissionClass, at target: String
     ) async throws {
         var tries = 1
         while true {
             do {
-                _ = try SnapshotMaker(path: source).make(for: permissions) { _ in place }
+                _ = try SnapshotMaker(path: source).make(for: permissions) { _ in target }
                 return
             } catch let fault as StorageFault where fault.kind == .busy && tries < 20 {
                 tries += 1

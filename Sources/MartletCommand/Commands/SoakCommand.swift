@@ -8,7 +8,7 @@ extension CommandDescription {
         summary: "the same work for a long time: memory, descriptors and times must stay flat",
         discussion: """
             Starts the real server and a team of devices in this process that save, exchange, listen,
-            leave, come back and open their files anew, at one pace decided by a seed. Memory,
+            leave, come back and reopen their files, at one pace decided by a seed. Memory,
             descriptors and threads are read from /proc meanwhile. Fails where one of them grows,
             where the 99th percentile of the time until a save was judged is more than 1.2 times as
             long in the last tenth as in the first, or where a save is lost or doubled.

@@ -47,7 +47,7 @@ extension CommandDescription {
 enum StatusReport {
     /// The counts of values that did not go into the tables.
     private typealias Kept = (
-        aside: [KeptAside], quarantined: [QuarantinedRecord], withheld: [WithheldRecord]
+        keptAside: [KeptAside], quarantined: [QuarantinedRecord], withheld: [WithheldRecord]
     )
 
     static func print(
@@ -57,11 +57,11 @@ enum StatusReport {
         let status = try await device.client.status()
         let parked = try await device.client.parked()
         let withheld = try await device.client.withheld()
-        let aside = try await device.client.keptAside()
+        let keptAside = try await device.client.keptAside()
         let quarantined = try await device.client.quarantined()
         let receipts = count == 0 ? [] : try await device.client.receipts(limit: count)
         await device.client.close()
-        let kept = (aside, quarantined, withheld)
+        let kept = (keptAside, quarantined, withheld)
         if arguments.isJSON {
             console.print(json(status, parked, kept, receipts).description)
         } else {
@@ -76,7 +76,7 @@ enum StatusReport {
         _ status: ClientStatus, _ parked: [ParkedSet], _ kept: Kept, _ receipts: [Receipt],
         _ server: URL?
     ) -> [String] {
-        let (aside, quarantined, withheld) = kept
+        let (keptAside, quarantined, withheld) = kept
         var lines = [
             "device         \(status.clientID)",
             "data set       \(status.dataSet ?? "none yet")",
@@ -96,7 +96,7 @@ enum StatusReport {
                     + " gone or renamed; they are queued once the file has the tables again, under their names"
             )
         }
-        for kept in aside {
+        for kept in keptAside {
             let what =
                 kept.attributes.isEmpty ? "no table" : kept.attributes.joined(separator: ", ")
             lines.append("  kept aside \(kept.type): \(kept.records) records, \(what)")
@@ -130,7 +130,7 @@ enum StatusReport {
     private static func json(
         _ status: ClientStatus, _ parked: [ParkedSet], _ kept: Kept, _ receipts: [Receipt]
     ) -> JSONText {
-        let (aside, quarantined, withheld) = kept
+        let (keptAside, quarantined, withheld) = kept
         return .object([
             ("clientId", .text(status.clientID)), ("dataSet", .optional(status.dataSet)),
             ("revision", .integer(status.revision)), ("outbox", .integer(Int64(status.outbox))),
@@ -141,7 +141,7 @@ enum StatusReport {
             (
                 "keptAsideTypes",
                 .list(
-                    aside.map { kept in
+                    keptAside.map { kept in
                         .object([
                             ("type", .text(kept.type)),
                             ("records", .integer(Int64(kept.records))),

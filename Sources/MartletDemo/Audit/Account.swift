@@ -18,7 +18,7 @@ public struct Account: Hashable, Sendable {
     /// The number of transactions of other programs, which wrote plain SQL meanwhile. Those that
     /// are lost or doubled count in `lost` and `doubled` as well.
     public var otherTransactions = 0
-    /// The number of places at which the log's revisions are not consecutive.
+    /// The number of times that the log's revisions are not consecutive.
     public var gaps = 0
     /// The number of devices whose tables equal the server's, and the number of all devices.
     public var equalReplicas = 0

@@ -12,12 +12,12 @@ struct LogAudit: Sendable {
     private(set) var entries: [String: Int] = [:]
     /// The log's last revision.
     private(set) var revision: Revision = 0
-    /// The number of places at which a revision does not follow its predecessor.
+    /// The number of times that a revision does not follow its predecessor.
     private(set) var gaps = 0
     /// The mark that an attribute of a record holds.
-    private var held: [Place: String] = [:]
+    private var held: [Cell: String] = [:]
 
-    private struct Place: Hashable {
+    private struct Cell: Hashable {
         let type: String
         let id: RecordID
         let attribute: String
@@ -57,10 +57,10 @@ struct LogAudit: Sendable {
         for type in set.types {
             for entry in type.entries {
                 for (name, value) in zip(entry.attributes.names, entry.attributes.values) {
-                    let place = Place(type: type.name, id: entry.id, attribute: name)
+                    let cell = Cell(type: type.name, id: entry.id, attribute: name)
                     let mark = Mark.find(SQLValue(value, kind: .any))
-                    if let mark, held[place] != mark { new.insert(mark) }
-                    held[place] = mark
+                    if let mark, held[cell] != mark { new.insert(mark) }
+                    held[cell] = mark
                 }
             }
         }

@@ -63,10 +63,10 @@ struct TeamAudit {
         }
         let marks = try await device.marks()
         for mark in marks {
-            let places = log.entries[mark, default: 0] + parkedMarks[mark, default: 0]
-            if places == 0 { account.lost += 1 }
-            if places > 1 { account.doubled += 1 }
-            if places != 1, account.findings.count < 20 {
+            let count = log.entries[mark, default: 0] + parkedMarks[mark, default: 0]
+            if count == 0 { account.lost += 1 }
+            if count > 1 { account.doubled += 1 }
+            if count != 1, account.findings.count < 20 {
                 account.findings.append(
                     "\(mark) is in \(log.entries[mark, default: 0]) log entries and"
                         + " \(parkedMarks[mark, default: 0]) parked sets")

@@ -48,9 +48,9 @@ struct DemoEdit {
     /// Writes the mark into a record.
     private mutating func edit(_ mark: String, popular: Bool) throws -> (String, RecordID)? {
         for _ in 0..<20 {
-            guard let place = plan.places.randomElement(using: &random) else { break }
-            guard let id = try draw(place.type, place.key, popular: popular) else { continue }
-            guard try set(place, id, mark) else { continue }
+            guard let column = plan.columns.randomElement(using: &random) else { break }
+            guard let id = try draw(column.type, column.key, popular: popular) else { continue }
+            guard try set(column, id, mark) else { continue }
             return nil
         }
         throw NothingToDo()
@@ -70,8 +70,8 @@ struct DemoEdit {
             let kinds = children.isEmpty ? plan.kinds : children
             guard let kind = kinds.randomElement(using: &random) else { break }
             guard let values = try fill(kind, mark, parent: parent) else { continue }
-            let id = try context.insert(kind.place.type, values)
-            return (kind.place.type, id)
+            let id = try context.insert(kind.column.type, values)
+            return (kind.column.type, id)
         }
         return try edit(mark, popular: false)
     }
@@ -124,7 +124,7 @@ struct DemoEdit {
         _ kind: EditPlan.Kind, _ mark: String, parent: (type: String, id: RecordID)?
     ) throws -> RecordValues? {
         var values = RecordValues()
-        values[kind.place.attribute] = .text(mark)
+        values[kind.column.attribute] = .text(mark)
         for filling in kind.required {
             switch filling {
             case .mark(let name): values[name] = .text("made with \(mark)")
@@ -146,9 +146,9 @@ struct DemoEdit {
         return values
     }
 
-    private func set(_ place: EditPlan.Place, _ id: RecordID, _ mark: String) throws -> Bool {
+    private func set(_ column: EditPlan.MarkColumn, _ id: RecordID, _ mark: String) throws -> Bool {
         try context.update(
-            place.type, id, RecordValues(names: [place.attribute], values: [.text(mark)]))
+            column.type, id, RecordValues(names: [column.attribute], values: [.text(mark)]))
     }
 
     private func quoted(_ name: String) -> String { SQLName.quoted(name) }

@@ -4,7 +4,7 @@ import MartletProtocol
 /// The possible edits of the records of an unknown schema.
 struct EditPlan: Sendable {
     /// A type and the attribute for marks, which is a text without UNIQUE and references.
-    struct Place: Hashable, Sendable {
+    struct MarkColumn: Hashable, Sendable {
         let type: String
         let key: String
         let attribute: String
@@ -12,7 +12,7 @@ struct EditPlan: Sendable {
 
     /// A type whose records can be created.
     struct Kind: Hashable, Sendable {
-        let place: Place
+        let column: MarkColumn
         /// The values for the required attributes.
         let required: [Filling]
     }
@@ -35,37 +35,37 @@ struct EditPlan: Sendable {
         }
     }
 
-    let places: [Place]
+    let columns: [MarkColumn]
     let kinds: [Kind]
     /// The keys of all types, from which references are drawn.
     let keys: [String: String]
 
     init(_ schema: Schema) {
-        let places = schema.types.compactMap(Self.place)
-        self.places = places
-        kinds = places.compactMap { place in
-            schema[place.type].flatMap { Self.kind($0, place) }
+        let columns = schema.types.compactMap(Self.markColumn)
+        self.columns = columns
+        kinds = columns.compactMap { column in
+            schema[column.type].flatMap { Self.kind($0, column) }
         }
         keys = Dictionary(uniqueKeysWithValues: schema.types.map { ($0.name, $0.key) })
     }
 
-    private static func place(_ type: EntityType) -> Place? {
+    private static func markColumn(of type: EntityType) -> MarkColumn? {
         let unique = Set(type.uniques.flatMap(\.self))
         let attribute = type.attributes.first {
             $0.kind == .text && !$0.isGenerated && !unique.contains($0.name)
                 && type.reference(of: $0.name) == nil
         }
-        return attribute.map { Place(type: type.name, key: type.key, attribute: $0.name) }
+        return attribute.map { MarkColumn(type: type.name, key: type.key, attribute: $0.name) }
     }
 
-    private static func kind(_ type: EntityType, _ place: Place) -> Kind? {
+    private static func kind(_ type: EntityType, _ column: MarkColumn) -> Kind? {
         guard type.keyKind == .integer else { return nil }
         let unique = Set(type.uniques.flatMap(\.self))
         var fillings: [Filling] = []
         for attribute in type.attributes {
             let mustBeGiven = attribute.isRequired && !attribute.hasDefault
             guard mustBeGiven || unique.contains(attribute.name), !attribute.isGenerated,
-                attribute.name != place.attribute
+                attribute.name != column.attribute
             else { continue }
             if let reference = type.reference(of: attribute.name) {
                 fillings.append(.reference(attribute.name, target: reference.target))
@@ -84,6 +84,6 @@ struct EditPlan: Sendable {
             default: return nil
             }
         }
-        return Kind(place: place, required: fillings)
+        return Kind(column: column, required: fillings)
     }
 }

@@ -19,8 +19,8 @@ struct ProcessFigures: Hashable, Sendable {
 
     /// - Returns: The figures; nil if there is no such process.
     init?(of process: Int32) {
-        let place = "/proc/\(process)"
-        guard let status = try? String(contentsOfFile: place + "/status", encoding: .utf8),
+        let folder = "/proc/\(process)"
+        guard let status = try? String(contentsOfFile: folder + "/status", encoding: .utf8),
             let (_, times) = Self.stat(process)
         else { return nil }
         let lines = status.split(separator: "\n")
@@ -30,7 +30,7 @@ struct ProcessFigures: Hashable, Sendable {
         }
         memory = number("RssAnon")
         threads = number("Threads")
-        let files = try? FileManager.default.contentsOfDirectory(atPath: place + "/fd")
+        let files = try? FileManager.default.contentsOfDirectory(atPath: folder + "/fd")
         descriptors = files?.count ?? 0
         // In proc(5), utime and stime are fields 14 and 15. The first three are removed here.
         let ticks = times.count > 12 ? (Double(times[11]) ?? 0) + (Double(times[12]) ?? 0) : 0

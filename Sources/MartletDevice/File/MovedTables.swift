@@ -69,7 +69,7 @@ struct MovedTables {
         for (number, table) in carriers.sorted(by: { $0.key < $1.key }) {
             guard let home = names[number], home != table else { continue }
             let type = names.first { $0.value == table }?.key
-            try place(Move(number: number, home: home, table: table), type, carriers, connection)
+            try add(Move(number: number, home: home, table: table), type, carriers, connection)
         }
     }
 
@@ -90,7 +90,7 @@ struct MovedTables {
 
     /// Adds a move to the list that fits it.
     /// - Parameter type: The number of the type that has the table's name.
-    private mutating func place(
+    private mutating func add(
         _ move: Move, _ type: Int64?, _ carriers: [Int64: String], _ connection: Connection
     ) throws(SQLiteError) {
         func isConfirmed(_ number: Int64) throws(SQLiteError) -> Bool {

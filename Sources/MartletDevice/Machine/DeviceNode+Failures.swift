@@ -54,7 +54,7 @@ extension DeviceNode {
         return pause(
             SyncError(
                 .offline,
-                "The server told this device several times in a row to begin anew. Something on the way may answer"
+                "The server told this device several times in a row to start over. Something on the way may answer"
                     + " in its place."))
     }
 

@@ -48,7 +48,7 @@ extension DeviceNode {
     /// Asks for the next revision; if there is none left, begins to fetch the server's state.
     func ask(now: Int64) throws -> [Action] {
         guard let found = probe else { return start(now: now) }
-        guard let place = try store.checkpoint(between: found.low, and: found.high) else {
+        guard let checkpoint = try store.checkpoint(between: found.low, and: found.high) else {
             probe = nil
             guard try store.beginRejoining(upTo: found.low, owner: owner, now: now) else {
                 return pause(SyncError(.busy, "Another process took over the exchange."))
@@ -58,10 +58,10 @@ extension DeviceNode {
             state = .idle
             return start(now: now)
         }
-        probe?.at = place.revision
+        probe?.at = checkpoint.revision
         let exchange = number()
         let gathered = try store.gatherProbe(
-            at: place, owner: owner, isGone: options.isOwnerGone,
+            at: checkpoint, owner: owner, isGone: options.isOwnerGone,
             lease: options.exchangeTimeout * 2, name: name(of: exchange), now: now)
         guard case .request(let body, _) = gathered else {
             return pause(SyncError(.busy, "Another process took over the exchange."))

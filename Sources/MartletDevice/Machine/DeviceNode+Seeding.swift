@@ -9,7 +9,7 @@ extension DeviceNode {
     /// A part of a snapshot that is stored alongside the file.
     struct FirstPart {
         let path: String
-        var place: SnapshotPlace
+        var cursor: SnapshotCursor
         /// The revision that the device reports until the whole part is applied.
         let told: Revision
     }
@@ -89,17 +89,17 @@ extension DeviceNode {
 
     func partFetched(_ number: Int, path: String, now: Int64) -> [Action] {
         guard case .fetching(number) = parts else { return [] }
-        return installNext(number, path, SnapshotPlace(), now: now)
+        return installNext(number, path, SnapshotCursor(), now: now)
     }
 
     /// Applies the next slice of a part. The user's writes go first between two slices.
     func installNext(
-        _ number: Int, _ path: String, _ place: SnapshotPlace, now: Int64
+        _ number: Int, _ path: String, _ cursor: SnapshotCursor, now: Int64
     ) -> [Action] {
         parts = .none
         do {
             // Another process may have installed it, or the file was emptied to be fetched again.
-            guard let installed = try install(path, place, now: now) else { return fetchPart() }
+            guard let installed = try install(path, cursor, now: now) else { return fetchPart() }
             (partFailures, partsGone) = (0, 0)
             guard let next = installed.next else {
                 return [.notify(.seeded(installed))] + fetchPart()
@@ -115,10 +115,10 @@ extension DeviceNode {
     }
 
     private func install(
-        _ path: String, _ place: SnapshotPlace, now: Int64
+        _ path: String, _ cursor: SnapshotCursor, now: Int64
     ) throws -> InstalledPart? {
         let batch = RemoteBatch(
-            partAt: path, from: place, limit: options.sliceRecords, now: now)
+            partAt: path, from: cursor, limit: options.sliceRecords, now: now)
         if case .installed(let part) = try engine.apply(batch).outcome { return part }
         return nil
     }
@@ -130,7 +130,7 @@ extension DeviceNode {
         _ part: FirstPart, _ pending: PendingAnswer, _ exchange: Int, now: Int64
     ) -> [Action] {
         do {
-            guard let installed = try install(part.path, part.place, now: now) else {
+            guard let installed = try install(part.path, part.cursor, now: now) else {
                 return finish(pending.answer, now: now)
             }
             guard let next = installed.next else {
@@ -140,7 +140,7 @@ extension DeviceNode {
                     + finish(pending.answer, now: now)
             }
             var pending = pending
-            pending.part?.place = next
+            pending.part?.cursor = next
             state = .applying(exchange: exchange, answer: pending)
             return [
                 .notify(.applied(installed.report, revision: part.told)),

@@ -148,8 +148,8 @@ extension DeviceNode {
             let batch = try SyncCoder.decodeDeltaBatch(bytes)
             // The device exchanges up to there if it cannot apply the batch, or if the batch says
             // so.
-            let place = batch.goesOn ?? batch.nextVersion
-            defer { noteUnlessReached(place) }
+            let target = batch.goesOn ?? batch.nextVersion
+            defer { noteUnlessReached(target) }
             switch try engine.apply(RemoteBatch(batch, now: now)).outcome {
             case .old(let count): return count > 0 ? [.notify(.passedOver(count))] : []
             case .outdated, .installed: return []
@@ -175,9 +175,9 @@ extension DeviceNode {
 
     /// Notes a revision that the following exchange has to reach, because the stream will not bring
     /// it.
-    private func noteUnlessReached(_ place: Revision) {
+    private func noteUnlessReached(_ target: Revision) {
         guard case .open(var open) = stream else { return }
-        open.goesOn = max(open.goesOn, place)
+        open.goesOn = max(open.goesOn, target)
         stream = .open(open)
     }
 

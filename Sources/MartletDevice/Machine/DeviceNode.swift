@@ -119,7 +119,7 @@ package final class DeviceNode {
         case none
         case fetching(Int)
         /// The device is applying a part, slice by slice.
-        case installing(Int, path: String, SnapshotPlace)
+        case installing(Int, path: String, SnapshotCursor)
         /// The next try follows when the timer runs out.
         case pausing(timer: Int)
     }
@@ -133,7 +133,7 @@ package final class DeviceNode {
         var moved = 0
         /// The staged differences to apply before the answer.
         var slices: DifferenceSlices?
-        /// The part to apply after the answer: its file, and the place to continue at.
+        /// The part to apply after the answer: its file, and the cursor to continue at.
         var part: FirstPart?
     }
 
@@ -298,7 +298,7 @@ extension DeviceNode {
                         status: 409, kind: "revisionAhead",
                         detail:
                             "The server's history ends before the revision this file had. The data"
-                            + " set was restored from an older copy or made anew."), now: now)
+                            + " set was restored from an older copy or recreated."), now: now)
             }
             if try store.confirmHistory(owner: owner, now: now) {
                 state = .idle
@@ -371,8 +371,8 @@ extension DeviceNode {
 
     /// Applies the next run of sets: whole sets, up to about `sliceRecords` records.
     private func applyNext(_ exchange: Int, now: Int64) -> [Action] {
-        if case .installing(exchange, let path, let place) = parts {
-            return installNext(exchange, path, place, now: now)
+        if case .installing(exchange, let path, let cursor) = parts {
+            return installNext(exchange, path, cursor, now: now)
         }
         guard case .applying(exchange, var pending) = state else { return [] }
         if pending.slices != nil { return applySlice(pending, exchange, now: now) }
@@ -409,7 +409,7 @@ extension DeviceNode {
             pending.position = end
             pending.moved = report.movedSets
             if isLast, let path = try store.fetchedPart {
-                pending.part = FirstPart(path: path, place: SnapshotPlace(), told: before)
+                pending.part = FirstPart(path: path, cursor: SnapshotCursor(), told: before)
             }
             let notice = Action.notify(
                 .applied(report, revision: pending.part?.told ?? reached))

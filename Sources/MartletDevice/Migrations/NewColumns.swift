@@ -25,7 +25,7 @@ struct NewColumns {
     /// Fills the columns.
     /// - Throws: `StoreError` `.constraint` for a value that the table refuses.
     func fill() throws {
-        try takeAside()
+        try takeKeptAside()
         try fillDefaults()
         try fillEditedRows()
     }
@@ -34,11 +34,11 @@ struct NewColumns {
 
     /// Moves the values that were kept aside into the rows, and into the images of records with
     /// unconfirmed edits.
-    private func takeAside() throws {
+    private func takeKeptAside() throws {
         let edited = try editedRecords()
         let wanted = Dictionary(uniqueKeysWithValues: columns.map { ($0.name, $0) })
         var taken: [RecordID: (revision: Revision, values: Attributes)] = [:]
-        try stored.rewriteAside(of: described.name) { id, revision, attributes in
+        try stored.rewriteKeptAside(of: described.name) { id, revision, attributes in
             var values = Attributes()
             var isAny = false
             for (name, value) in zip(attributes.names, attributes.values) {
@@ -64,8 +64,8 @@ struct NewColumns {
             for (name, value) in zip(values.names, values.values) { image[name] = value }
             return true
         }
-        for place in [StoredAttributes.Place.queued, .parked] {
-            try stored.rewriteChanges(in: place, of: number) { change in
+        for table in [StoredAttributes.AttributeTable.queued, .parked] {
+            try stored.rewriteChanges(in: table, of: number) { change in
                 // A value that the server had when the edit was made belongs to the edit's base.
                 guard let (revision, values) = taken[change.id], revision <= change.baseRevision,
                     change.base != nil
@@ -104,13 +104,13 @@ struct NewColumns {
             if !unannounced.contains(column.name) { announced[column.name] = value }
         }
         guard !defaults.isEmpty else { return }
-        for place in [StoredAttributes.Place.base, .withheld] {
-            try stored.rewriteImages(in: place, of: number) { _, image in
+        for table in [StoredAttributes.AttributeTable.base, .withheld] {
+            try stored.rewriteImages(in: table, of: number) { _, image in
                 image.fill(from: defaults)
             }
         }
-        for place in [StoredAttributes.Place.queued, .parked] {
-            try stored.rewriteChanges(in: place, of: number) { change in
+        for table in [StoredAttributes.AttributeTable.queued, .parked] {
+            try stored.rewriteChanges(in: table, of: number) { change in
                 let base = change.base?.fill(from: defaults) ?? false
                 // An update names only the changed attributes; a create names all.
                 guard change.operation == .create else { return base }

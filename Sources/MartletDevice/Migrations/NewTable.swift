@@ -28,7 +28,7 @@ struct NewTable {
         let edited = try columns.editedRecords()
         var taken: [RecordID: Kept] = [:]
         let stored = StoredAttributes(connection: store.connection)
-        try stored.rewriteAside(of: described.name) { id, revision, attributes in
+        try stored.rewriteKeptAside(of: described.name) { id, revision, attributes in
             var values = Attributes()
             for (name, value) in zip(attributes.names, attributes.values) {
                 guard let attribute = described[attribute: name] else { continue }

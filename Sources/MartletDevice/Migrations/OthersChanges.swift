@@ -138,7 +138,7 @@ struct OthersChanges {
         for index in returned {
             try takeKeys(index, store)
             made[store.schema.types[index].name] = try baseMade(index, store)
-            try beginRefusedAnew(store.numbers[index], store)
+            try countRefusedAsNew(store.numbers[index], store)
         }
         for name in remade {
             try store.schema.index(of: name).map {
@@ -218,7 +218,7 @@ struct OthersChanges {
 
     /// Makes writes to a record whose creation was refused while its table was away count as a new
     /// record. No other device has the record, so it could be neither changed nor deleted for them.
-    private func beginRefusedAnew(_ number: Int64, _ store: LocalStore) throws {
+    private func countRefusedAsNew(_ number: Int64, _ store: LocalStore) throws {
         try store.connection.execute(
             """
             UPDATE martlet_capture SET operation = \(CaptureTriggers.Operation.inserted) WHERE n IN (

@@ -36,7 +36,7 @@ struct ReturnedValues {
             changes.delete = try gone() + refused()
         }
         let stored = StoredAttributes(connection: store.connection)
-        try stored.rewriteAside(of: changes.name) { id, revision, attributes in
+        try stored.rewriteKeptAside(of: changes.name) { id, revision, attributes in
             if let columns, !attributes.names.contains(where: columns.contains) { return false }
             let confirmed = try confirmed(id)
             let isWhole = columns == nil && (confirmed.revision == nil || made.contains(id))

@@ -7,7 +7,7 @@ internal import SQLiteRecords
 /// Rewrites the lists of attributes in Martlet's own tables, which are stored as JSON, one by one.
 struct StoredAttributes {
     /// A table with such lists.
-    enum Place: String {
+    enum AttributeTable: String {
         /// Edits that are not confirmed yet.
         case queued = "martlet_changes"
         /// Edits that the server has refused.
@@ -19,22 +19,22 @@ struct StoredAttributes {
         /// The images of records before other programs wrote values that no set can carry.
         case withheld = "martlet_withheld"
         /// Values for which the tables had no place.
-        case aside = "martlet_aside"
+        case keptAside = "martlet_aside"
     }
 
     let connection: Connection
 
     /// Renames an attribute of a type, in all of these tables. Sent bytes stay as they are.
     func rename(_ name: String, to new: String, type: String, _ number: Int64) throws {
-        for place in [Place.queued, .parked, .confirmed] {
-            try rewriteChanges(in: place, of: number) { change in
+        for table in [AttributeTable.queued, .parked, .confirmed] {
+            try rewriteChanges(in: table, of: number) { change in
                 let base = change.base?.rename(name, to: new, keepingNew: false) ?? false
                 let after = change.after?.rename(name, to: new, keepingNew: false) ?? false
                 return base || after
             }
         }
-        for place in [Place.base, .withheld] {
-            try rewriteImages(in: place, of: number) { _, image in
+        for table in [AttributeTable.base, .withheld] {
+            try rewriteImages(in: table, of: number) { _, image in
                 image.rename(name, to: new, keepingNew: false)
             }
         }
@@ -46,7 +46,7 @@ struct StoredAttributes {
         try values.run()
         // A value that is kept aside under the new name already is newer, because the server has
         // renamed the attribute as well.
-        try rewriteAside(of: type) { _, _, attributes in
+        try rewriteKeptAside(of: type) { _, _, attributes in
             attributes.rename(name, to: new, keepingNew: true)
         }
     }
@@ -63,22 +63,22 @@ struct StoredAttributes {
     /// Rewrites the changes of a type.
     /// - Parameter body: Changes one of them; returns whether it has.
     func rewriteChanges(
-        in place: Place, of type: Int64, _ body: (inout Change) throws -> Bool
+        in table: AttributeTable, of type: Int64, _ body: (inout Change) throws -> Bool
     ) throws {
         let find = try connection.prepare(
-            "SELECT sequence, id FROM \(place.rawValue) WHERE type = ?1 ORDER BY sequence")
+            "SELECT sequence, id FROM \(table.rawValue) WHERE type = ?1 ORDER BY sequence")
         find.bind(1, integer: type)
         let keys = try find.rows { (row) throws(SQLiteError) in
             (row.integer(0), try row.recordID(1))
         }
         let read = try connection.prepare(
             """
-            SELECT operation, base_revision, base, after FROM \(place.rawValue)
+            SELECT operation, base_revision, base, after FROM \(table.rawValue)
             WHERE sequence = ?1 AND type = ?2 AND id = ?3
             """)
         let write = try connection.prepare(
             """
-            UPDATE \(place.rawValue) SET base = ?4, after = ?5
+            UPDATE \(table.rawValue) SET base = ?4, after = ?5
             WHERE sequence = ?1 AND type = ?2 AND id = ?3
             """)
         defer { read.reset() }
@@ -105,17 +105,18 @@ struct StoredAttributes {
 
     /// Rewrites the confirmed images of records with unconfirmed edits. New records have none.
     func rewriteImages(
-        in place: Place, of type: Int64, _ body: (RecordID, inout Attributes) throws -> Bool
+        in table: AttributeTable, of type: Int64,
+        _ body: (RecordID, inout Attributes) throws -> Bool
     ) throws {
-        let table = place.rawValue
+        let name = table.rawValue
         let find = try connection.prepare(
-            "SELECT id FROM \(table) WHERE type = ?1 AND image IS NOT NULL")
+            "SELECT id FROM \(name) WHERE type = ?1 AND image IS NOT NULL")
         find.bind(1, integer: type)
         let ids = try find.rows { (row) throws(SQLiteError) in try row.recordID(0) }
         let read = try connection.prepare(
-            "SELECT image FROM \(table) WHERE type = ?1 AND id = ?2")
+            "SELECT image FROM \(name) WHERE type = ?1 AND id = ?2")
         let write = try connection.prepare(
-            "UPDATE \(table) SET image = ?3 WHERE type = ?1 AND id = ?2")
+            "UPDATE \(name) SET image = ?3 WHERE type = ?1 AND id = ?2")
         defer { read.reset() }
         for id in ids {
             read.reset()
@@ -135,7 +136,7 @@ struct StoredAttributes {
     /// empty.
     /// - Parameter body: Changes one list; returns whether it has. It also gets the revision that
     ///   brought the list.
-    func rewriteAside(
+    func rewriteKeptAside(
         of type: String, _ body: (RecordID, Revision, inout Attributes) throws -> Bool
     ) throws {
         let find = try connection.prepare("SELECT id FROM martlet_aside WHERE type = ?1")

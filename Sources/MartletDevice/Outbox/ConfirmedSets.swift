@@ -211,9 +211,9 @@ extension Outbox {
         let note = try store.connection.statement(
             """
             INSERT OR REPLACE INTO martlet_ground(sequence, revision)
-            SELECT queued.sequence, place.value
-            FROM martlet_outbox AS queued, martlet_state AS place
-            WHERE queued.sequence = ? AND place.name = 'revision' AND place.value > queued.seen
+            SELECT queued.sequence, reached.value
+            FROM martlet_outbox AS queued, martlet_state AS reached
+            WHERE queued.sequence = ? AND reached.name = 'revision' AND reached.value > queued.seen
             """)
         note.bind(1, integer: sequence)
         try note.run()
@@ -226,8 +226,8 @@ extension Outbox {
         try store.connection.run(
             """
             INSERT OR IGNORE INTO martlet_lineages(revision, lineage)
-            SELECT place.value, hash.value FROM martlet_state AS place, martlet_state AS hash
-            WHERE place.name = 'revision' AND place.value > 0
+            SELECT reached.value, hash.value FROM martlet_state AS reached, martlet_state AS hash
+            WHERE reached.name = 'revision' AND reached.value > 0
                 AND hash.name = 'lineage' AND hash.value IS NOT NULL
                 AND NOT EXISTS (
                     SELECT 1 FROM martlet_state
@@ -245,9 +245,9 @@ extension Outbox {
             """
             DELETE FROM martlet_lineages WHERE revision IN (
                 SELECT revision FROM (
-                    SELECT revision, row_number() OVER (ORDER BY revision DESC) AS place
+                    SELECT revision, row_number() OVER (ORDER BY revision DESC) AS number
                     FROM martlet_lineages)
-                WHERE place > 128 AND place % 2 = 0)
+                WHERE number > 128 AND number % 2 = 0)
             AND revision NOT IN (
                 SELECT seen FROM martlet_confirmed UNION ALL SELECT seen FROM martlet_outbox
                 UNION ALL SELECT revision FROM martlet_ground)

@@ -67,22 +67,22 @@ struct ExternalCut {
 
     /// Returns, for each change, the changes that have to come before it.
     private func needs() -> [[Int]] {
-        var places: [RecordKey: Int] = [:]
-        for (index, change) in changes.enumerated() { places[key(change)] = index }
+        var indices: [RecordKey: Int] = [:]
+        for (index, change) in changes.enumerated() { indices[key(change)] = index }
         var needs = [[Int]](repeating: [], count: changes.count)
         var givers: [UniqueValue: Int] = [:]
         for (index, change) in changes.enumerated() {
             for target in references(of: change, in: change.after) {
-                guard let place = places[target], place != index,
-                    changes[place].operation == .create
+                guard let other = indices[target], other != index,
+                    changes[other].operation == .create
                 else { continue }
-                needs[index].append(place)
+                needs[index].append(other)
             }
             for target in references(of: change, in: change.before ?? Attributes()) {
-                guard let place = places[target], place != index,
-                    changes[place].operation == .delete
+                guard let other = indices[target], other != index,
+                    changes[other].operation == .delete
                 else { continue }
-                needs[place].append(index)
+                needs[other].append(index)
             }
             for value in uniqueValues(of: change).given { givers[value] = index }
         }

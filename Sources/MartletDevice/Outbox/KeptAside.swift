@@ -14,7 +14,7 @@ public struct KeptAside: Hashable, Sendable {
     public let records: Int
 }
 
-extension Aside {
+extension KeptAsideTable {
     /// Returns the values kept aside, by type.
     /// - Complexity: O(*n*) in the records with such values.
     func list() throws -> [KeptAside] {

@@ -135,8 +135,8 @@ struct Parking {
             return try base.image.map { try SyncCoder.decodeAttributes($0) }
         }
         guard let type = change.type else {
-            var aside = Aside(store: store)
-            return try aside.record(store.typeName(ofNumber: change.number), change.id)?
+            var keptAside = KeptAsideTable(store: store)
+            return try keptAside.record(store.typeName(ofNumber: change.number), change.id)?
                 .attributes.withoutNulls()
         }
         return try store.tables[type].read(change.id)?.withoutNulls()

@@ -115,7 +115,8 @@ extension Withheld {
             try store.connection.run("SAVEPOINT martlet_withheld")
             do {
                 isShown = try putBack(record, type)
-            } catch let error where RemotePlace.isData(error) && store.connection.isInTransaction {
+            } catch let error where ErrorLocation.isData(error) && store.connection.isInTransaction
+            {
                 try store.connection.run("ROLLBACK TO martlet_withheld")
             }
             try store.connection.run("RELEASE martlet_withheld")

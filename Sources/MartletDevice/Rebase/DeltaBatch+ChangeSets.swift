@@ -54,7 +54,7 @@ extension DeltaBatch {
         }
 
         mutating func add(_ delta: Delta) throws {
-            let index = place(of: delta.type)
+            let index = typeIndex(of: delta.type)
             let id = try recordID(of: delta)
             if let own = delta.identifier { identifier = own }
             guard delta.operation == .upsert else {
@@ -80,7 +80,7 @@ extension DeltaBatch {
                     oldID: delta.oldID.map { .integer($0) }, attributes: attributes))
         }
 
-        private mutating func place(of type: String) -> Int {
+        private mutating func typeIndex(of type: String) -> Int {
             if last < types.count, types[last].name == type { return last }
             hasTextKeys = schema.index(of: type).map { schema.types[$0].keyKind == .text }
             if let found = types.firstIndex(where: { $0.name == type }) {

@@ -91,7 +91,7 @@ extension RemoteApplier {
         guard manner.quarantinesImages, let type = store.index(ofNumber: key.type) else {
             do {
                 try restore(key.type, key.id, image, revision: revision)
-            } catch let error where RemotePlace.isData(error) {
+            } catch let error where ErrorLocation.isData(error) {
                 throw RefusedImage(cause: error)
             }
             return true

@@ -20,7 +20,7 @@ struct Rebase {
     /// Milliseconds since 1970, for receipts.
     let now: Int64
     /// Whether data that the device once had is still missing. A waiting set may need it.
-    let isFetchingAnew: Bool
+    let isRefetching: Bool
     /// Whether the caller redoes more own work afterwards. If so, the effects of own accepted sets
     /// are noted even if no set waits, and withheld records are left to the caller.
     let notesOwn: Bool
@@ -65,14 +65,14 @@ struct Rebase {
 
     init(
         store: LocalStore, registry: ModelRegistry = ModelRegistry(), now: Int64,
-        isFetchingAnew: Bool = false, notesOwn: Bool = false, missing: MissingParts?,
+        isRefetching: Bool = false, notesOwn: Bool = false, missing: MissingParts?,
         mostKeptBytes: Int64
     ) {
         self.mostKeptBytes = mostKeptBytes
         self.notesOwn = notesOwn
         self.store = store
         self.now = now
-        self.isFetchingAnew = isFetchingAnew
+        self.isRefetching = isRefetching
         outbox = Outbox(store: store)
         parking = Parking(store: store)
         self.missing = missing
@@ -120,7 +120,7 @@ struct Rebase {
             } catch {
                 guard store.connection.isInTransaction,
                     let next = effort.next(after: error, hasDifference: plan.hasDifference)
-                else { throw applier.place.named((error as? RefusedImage)?.cause ?? error) }
+                else { throw applier.location.named((error as? RefusedImage)?.cause ?? error) }
                 try store.connection.run("ROLLBACK TO martlet_rebase")
                 self = fresh
                 effort = next
@@ -128,7 +128,7 @@ struct Rebase {
         }
         try store.connection.run("RELEASE martlet_rebase")
         report.quarantined = try applier.quarantine.added()
-        report.keptAside = applier.aside.added.list
+        report.keptAside = applier.keptAside.added.list
     }
 
     /// One attempt: the sets that it moves, and its way to write rows.
@@ -145,7 +145,7 @@ struct Rebase {
             let error = refused?.cause ?? error
             var next = self
             next.moving = nil
-            if moving != nil, Rebase.asksForAll(error) || isPart && RemotePlace.isData(error) {
+            if moving != nil, Rebase.asksForAll(error) || isPart && ErrorLocation.isData(error) {
                 // A set that was left in place turned out to block the answer, so all are moved.
                 return next
             }
@@ -159,7 +159,7 @@ struct Rebase {
                 return next
             }
             next.manner.isCareful = true
-            return hasDifference && !manner.isCareful && RemotePlace.isData(error) ? next : nil
+            return hasDifference && !manner.isCareful && ErrorLocation.isData(error) ? next : nil
         }
     }
 
@@ -426,7 +426,7 @@ extension Rebase {
             try SetReplay(store: store, outbox: outbox).apply(changes)
             if !own.isApplied || isEmptied { try mark(own, isApplied: true) }
         } catch let refusal as ReplayRefusal {
-            if isFetchingAnew || missing != nil {
+            if isRefetching || missing != nil {
                 failures += 1
                 try mark(own, isApplied: false)
             } else {

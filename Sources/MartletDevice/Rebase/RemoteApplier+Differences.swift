@@ -13,7 +13,7 @@ extension RemoteApplier {
                 continue
             }
             for id in changes.delete {
-                place.note(changes.name, id, revision)
+                location.note(changes.name, id, revision)
                 _ = try store.tables[type].delete(id)
                 try forgetAll(changes.name, store.numbers[type], id)
                 try tell(deletionOf: id, of: changes.name, revision: revision)
@@ -29,7 +29,7 @@ extension RemoteApplier {
             } else {
                 for entry in changes.entries {
                     let newest = entry.revision ?? revision
-                    place.note(changes.name, entry.id, newest)
+                    location.note(changes.name, entry.id, newest)
                     let known = try split(
                         entry, type: type, isCreate: true, revision: newest)
                     try put(type, entry.id, known, isWhole: true)
@@ -67,10 +67,10 @@ extension RemoteApplier {
             let type = store.schema.index(of: changes.name)
             for entry in changes.entries {
                 let newest = entry.revision ?? revision
-                place.note(changes.name, entry.id, newest)
+                location.note(changes.name, entry.id, newest)
                 if filled.gone[changes.name]?.contains(entry.id) == true { continue }
                 guard let type else {
-                    guard try aside.record(changes.name, entry.id) == nil else { continue }
+                    guard try keptAside.record(changes.name, entry.id) == nil else { continue }
                     var one = TypeChanges(name: changes.name, update: [entry.id])
                     one.entries = [entry]
                     try keepAside(whole: one, revision: newest)
@@ -130,7 +130,7 @@ extension RemoteApplier {
         var refused: [RecordID] = []
         for entry in changes.entries {
             let newest = entry.revision ?? revision
-            place.note(changes.name, entry.id, newest)
+            location.note(changes.name, entry.id, newest)
             let known = try split(entry, type: type, isCreate: true, revision: newest)
             func write(_ applier: inout RemoteApplier) throws {
                 try table.insert(entry.id, known, absentMeansNull: true)
@@ -162,10 +162,10 @@ extension RemoteApplier {
             try work(&self)
             try store.connection.run("RELEASE martlet_row")
             return nil
-        } catch let error where RemotePlace.isData(error) && store.connection.isInTransaction {
+        } catch let error where ErrorLocation.isData(error) && store.connection.isInTransaction {
             try store.connection.run("ROLLBACK TO martlet_row")
             try store.connection.run("RELEASE martlet_row")
-            return RemotePlace.sentence(error)
+            return ErrorLocation.sentence(error)
         }
     }
 

@@ -23,9 +23,9 @@ struct RemoteApplier {
 
     let store: LocalStore
     var manner = ApplyMode()
-    let place = RemotePlace()
+    let location = ErrorLocation()
     let registry: ModelRegistry
-    var aside: Aside
+    var keptAside: KeptAsideTable
     var quarantine: Quarantine
     /// Stores a record's revision. The statement is kept, because it runs for every record.
     private let remembering: Remembering
@@ -34,7 +34,7 @@ struct RemoteApplier {
     init(store: LocalStore, registry: ModelRegistry = ModelRegistry(), now: Int64) {
         self.store = store
         self.registry = registry
-        aside = Aside(store: store)
+        keptAside = KeptAsideTable(store: store)
         quarantine = Quarantine(store: store, now: now)
         remembering = Remembering(store: store)
         knownNames = store.schema.types.map { _ in [] }
@@ -53,7 +53,7 @@ struct RemoteApplier {
             let deletes = Set(changes.delete)
             for id in changes.delete {
                 // If rows are replaced, deletes come before the inserts that need the room.
-                place.note(changes.name, id, revision)
+                location.note(changes.name, id, revision)
                 if manner.replaces { _ = try store.tables[type].delete(id) }
                 try forgetAll(changes.name, number, id)
             }
@@ -67,7 +67,7 @@ struct RemoteApplier {
             for entry in changes.entries where !deleted(entry.id, done) {
                 let isCreate = changes.update.isEmpty || creates.contains(entry.id)
                 let newest = entry.revision ?? revision
-                place.note(changes.name, entry.id, newest)
+                location.note(changes.name, entry.id, newest)
                 if !manner.replaces {
                     guard
                         try !retryQuarantined(
@@ -84,7 +84,7 @@ struct RemoteApplier {
         for changes in set.types {
             guard let type = store.schema.index(of: changes.name) else { continue }
             for id in changes.delete {
-                place.note(changes.name, id, revision)
+                location.note(changes.name, id, revision)
                 if !manner.replaces { _ = try store.tables[type].delete(id) }
                 try tell(deletionOf: id, of: changes.name, revision: revision)
             }
@@ -105,7 +105,7 @@ struct RemoteApplier {
         var whole: [(RecordID, Attributes)] = []
         var quarantined: [(entry: RecordEntry, shown: Attributes?)] = []
         for entry in changes.entries where !deletes.contains(entry.id) {
-            place.note(changes.name, entry.id, entry.revision ?? revision)
+            location.note(changes.name, entry.id, entry.revision ?? revision)
             let isCreate = changes.update.isEmpty || creates.contains(entry.id)
             if !isCreate, try quarantine.record(changes.name, entry.id) != nil {
                 let shown = try table.read(entry.id).map { store.stored($0, type: type) }
@@ -128,7 +128,7 @@ struct RemoteApplier {
         }
         for id in whole.map(\.0) + quarantined.map(\.entry.id) { _ = try table.delete(id) }
         for (id, image) in whole {
-            place.note(changes.name, id, revision)
+            location.note(changes.name, id, revision)
             try table.insert(id, image, absentMeansNull: true)
             try quarantine.remove(changes.name, id)
         }
@@ -176,13 +176,13 @@ struct RemoteApplier {
         guard let type = store.index(ofNumber: number) else {
             // If the table comes back, the kept values hold the whole record.
             try forget(number, id)
-            return try aside.addOlder(
+            return try keptAside.addOlder(
                 store.typeName(ofNumber: number), id, image, revision: revision)
         }
         let table = store.tables[type]
         let known = store.known(image, type: type)
         if known.count < image.count {
-            try aside.addOlder(
+            try keptAside.addOlder(
                 store.schema.types[type].name, id, store.unknown(image, type: type),
                 revision: revision)
         }
@@ -240,7 +240,7 @@ struct RemoteApplier {
     /// Deletes everything known of a deleted record, apart from its row.
     mutating func forgetAll(_ name: String, _ number: Int64, _ id: RecordID) throws {
         try forget(number, id)
-        try aside.remove(name, id)
+        try keptAside.remove(name, id)
         try quarantine.remove(name, id)
     }
 
@@ -264,7 +264,7 @@ extension RemoteApplier {
         let described = store.schema.types[type]
         // A whole record brings all its values. Older ones exist if the device had the record
         // before and fetches it again.
-        if isCreate { try aside.remove(described.name, entry.id) }
+        if isCreate { try keptAside.remove(described.name, entry.id) }
         let names = entry.attributes.names
         if names == knownNames[type] { return entry.attributes }
         try store.announce(names, of: type)
@@ -283,7 +283,7 @@ extension RemoteApplier {
             }
         }
         if !unknown.isEmpty {
-            try aside.add(described.name, entry.id, unknown, revision: revision)
+            try keptAside.add(described.name, entry.id, unknown, revision: revision)
         }
         return known
     }
@@ -294,19 +294,19 @@ extension RemoteApplier {
         if !isHandled {
             let number = try store.number(ofType: changes.name)
             for id in changes.create {
-                try aside.remove(changes.name, id)
+                try keptAside.remove(changes.name, id)
                 try quarantine.remove(changes.name, id)
                 // The kept values are whole from now on, whatever row a table that comes back has.
                 if let number { try forget(number, id) }
             }
         }
         for entry in changes.entries {
-            place.note(changes.name, entry.id, revision)
+            location.note(changes.name, entry.id, revision)
             if isHandled {
                 let isWhole = creates.contains(entry.id)
                 try tell(entry, of: changes.name, isWhole: isWhole, revision: revision)
             } else {
-                try aside.add(
+                try keptAside.add(
                     changes.name, entry.id, entry.attributes, revision: entry.revision ?? revision)
             }
         }
@@ -319,8 +319,8 @@ extension RemoteApplier {
     /// Notes that a record of a type without a table was deleted: its revision becomes negative. If
     /// the table comes back, its row is deleted.
     mutating func noteGone(_ id: RecordID, of name: String) throws {
-        let isAside = try aside.record(name, id) != nil
-        try aside.remove(name, id)
+        let wasKeptAside = try keptAside.record(name, id) != nil
+        try keptAside.remove(name, id)
         try quarantine.remove(name, id)
         guard let number = try store.number(ofType: name) else { return }
         let mark = try store.connection.statement(
@@ -331,7 +331,7 @@ extension RemoteApplier {
         mark.bind(1, integer: number)
         mark.bind(2, id)
         try mark.run()
-        guard isAside else { return }
+        guard wasKeptAside else { return }
         // For a record with unsent edits, its image and revision were kept aside. Its row is still
         // in the table that is away.
         let note = try store.connection.statement(

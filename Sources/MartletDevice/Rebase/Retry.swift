@@ -22,7 +22,7 @@ struct Retry {
             try SetReplay(store: store, outbox: outbox).apply(changes)
         } catch let refusal as ReplayRefusal {
             throw StoreError(
-                .value, refusal.message + " Drop the refused change, or make the edit anew.")
+                .value, refusal.message + " Drop the refused change, or make the edit again.")
         }
         // The step before stored the bases; this adds the set itself.
         try outbox.enqueue(
@@ -33,18 +33,18 @@ struct Retry {
 
     /// Returns a change based on the present confirmed state of its record.
     private func remade(_ change: StoredChange, outbox: Outbox) throws -> StoredChange {
-        let base = try outbox.base(change.number, change.id) ?? confirmedAside(change)
+        let base = try outbox.base(change.number, change.id) ?? confirmedKeptAside(change)
         return StoredChange(
             number: change.number, type: change.type, id: change.id, operation: change.operation,
             baseRevision: base.revision, base: base.image, after: change.after)
     }
 
     /// Returns the confirmed state of a record whose type the schema no longer has.
-    private func confirmedAside(
+    private func confirmedKeptAside(
         _ change: StoredChange
     ) throws -> (revision: Revision, image: [UInt8]?) {
-        var aside = Aside(store: store)
-        let kept = try aside.record(store.typeName(ofNumber: change.number), change.id)
+        var keptAside = KeptAsideTable(store: store)
+        let kept = try keptAside.record(store.typeName(ofNumber: change.number), change.id)
         let revision = try Outbox(store: store).confirmedRevision(change.number, change.id)
         return (
             max(revision ?? 0, kept?.revision ?? 0),

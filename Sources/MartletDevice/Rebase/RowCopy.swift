@@ -129,7 +129,7 @@ struct RowCopy {
         do {
             try copyAll()
         } catch let error
-            where !isBesideOwn && RemotePlace.isData(error) && store.connection.isInTransaction
+            where !isBesideOwn && ErrorLocation.isData(error) && store.connection.isInTransaction
         {
             try store.connection.run("ROLLBACK TO martlet_seeding")
             try copyEach(&applier, isBesideOwn: false)

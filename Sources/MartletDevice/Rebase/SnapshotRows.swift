@@ -74,7 +74,7 @@ struct SnapshotRows {
                 try copy.forEach { id, revision, attributes in
                     let unknown = store.unknown(attributes.withoutNulls(), type: own)
                     if !unknown.isEmpty {
-                        try applier.aside.add(type.name, id, unknown, revision: revision)
+                        try applier.keptAside.add(type.name, id, unknown, revision: revision)
                     }
                 }
             }
@@ -103,8 +103,8 @@ struct SnapshotRows {
                 id: id, revision: revision, attributes: attributes.withoutNulls())
             if isHandled {
                 try applier.tell(entry, of: name, isWhole: true, revision: revision)
-            } else if try selection == .all || applier.aside.record(name, id) == nil {
-                try applier.aside.add(name, id, entry.attributes, revision: revision)
+            } else if try selection == .all || applier.keptAside.record(name, id) == nil {
+                try applier.keptAside.add(name, id, entry.attributes, revision: revision)
             }
         }
     }

@@ -1,8 +1,8 @@
 internal import MartletModel
 internal import SQLiteRecords
 
-/// The place in a part of a snapshot at which its installation continues.
-package struct SnapshotPlace: Hashable, Sendable {
+/// The position in a part of a snapshot at which its installation continues.
+package struct SnapshotCursor: Hashable, Sendable {
     /// The position of the type among the part's types.
     fileprivate(set) var type = 0
     /// The key of the last record that was applied; nil before the first record of the type.
@@ -22,8 +22,8 @@ struct SnapshotSlice {
 
     private(set) var runs: [Run] = []
     private(set) var recordCount = 0
-    /// The place of the next slice; nil at the end.
-    private(set) var next: SnapshotPlace?
+    /// The cursor of the next slice; nil at the end.
+    private(set) var next: SnapshotCursor?
 
     /// Takes all records.
     init(allOf reader: SnapshotReader) {
@@ -31,20 +31,20 @@ struct SnapshotSlice {
         recordCount = Int(reader.description.records)
     }
 
-    /// Takes the records after a place, by type and key.
-    init(of reader: SnapshotReader, from place: SnapshotPlace, limit: Int) throws {
-        var place = place
-        while place.type < reader.schema.types.count {
+    /// Takes the records after a cursor, by type and key.
+    init(of reader: SnapshotReader, from cursor: SnapshotCursor, limit: Int) throws {
+        var cursor = cursor
+        while cursor.type < reader.schema.types.count {
             guard recordCount < limit else {
-                next = place
+                next = cursor
                 return
             }
             let (keys, count) = try reader.keys(
-                of: place.type, after: place.after, limit: limit - recordCount)
-            if count > 0 { runs.append(Run(type: place.type, keys: keys)) }
+                of: cursor.type, after: cursor.after, limit: limit - recordCount)
+            if count > 0 { runs.append(Run(type: cursor.type, keys: keys)) }
             recordCount += count
-            place.after = keys.last
-            if keys.last == nil { place.type += 1 }
+            cursor.after = keys.last
+            if keys.last == nil { cursor.type += 1 }
         }
     }
 }

@@ -18,8 +18,8 @@ package struct CheckRun: Sendable {
     let manner: CheckRepair
     private let batchRecords: Int
     package private(set) var report = CheckReport()
-    private var place: CheckPlace? = CheckPlace()
-    private var next: CheckPlace?
+    private var cursor: CheckCursor? = CheckCursor()
+    private var next: CheckCursor?
     private var check: SelfCheck?
     /// The part after the present one, if it was hashed already.
     private var ahead: HashedBatch?
@@ -56,11 +56,11 @@ package struct CheckRun: Sendable {
                 report.recordCount += current.records.reduce(0) { $0 + $1.ids.count }
                 goOn()
             } else {
-                guard let place else { return nil }
+                guard let cursor else { return nil }
                 let batch =
                     try ahead
                     ?? store.hashConfirmed(
-                        from: place, without: excluded, limit: batchRecords, now: now)
+                        from: cursor, without: excluded, limit: batchRecords, now: now)
                 ahead = nil
                 next = batch.next
                 // A part may be hashed more than once.
@@ -155,7 +155,7 @@ package struct CheckRun: Sendable {
     }
 
     private mutating func goOn() {
-        place = next
+        cursor = next
         check = nil
         tries = 0
         silences = 0

@@ -5,7 +5,7 @@ internal import SQLiteKit
 internal import SQLiteRecords
 
 /// The position at which hashing continues: a type, and a key in it.
-struct CheckPlace: Sendable {
+struct CheckCursor: Sendable {
     var type = 0
     var from: RecordID?
 }
@@ -17,7 +17,7 @@ struct HashedBatch: Sendable {
     /// The rows that are left out, because no set can carry their keys.
     var unreadable: [CheckReport.UnreadableRow] = []
     /// The position of the next batch; nil if this one is the last.
-    var next: CheckPlace?
+    var next: CheckCursor?
 }
 
 extension DeviceStore {
@@ -36,7 +36,7 @@ extension DeviceStore {
     ///   - limit: The number of records in one batch. The user's writes wait while they are hashed.
     /// - Throws: `SyncError` `.busy` while a difference, a snapshot or part of one is under way.
     func hashConfirmed(
-        from place: CheckPlace, without excluded: [String: Set<String>], limit: Int, now: Int64
+        from cursor: CheckCursor, without excluded: [String: Set<String>], limit: Int, now: Int64
     ) throws -> HashedBatch {
         try inApplyingTransaction {
             let standing = try standing
@@ -45,28 +45,28 @@ extension DeviceStore {
             }
             try closeExternalCapture(applying, now: now)
             var batch = HashedBatch(revision: standing.revision)
-            var place = place
+            var cursor = cursor
             var room = limit
-            while place.type < applying.schema.types.count {
-                let type = applying.schema.types[place.type]
+            while cursor.type < applying.schema.types.count {
+                let type = applying.schema.types[cursor.type]
                 let hidden = excluded[type.name] ?? []
                 let attributes = type.attributes.filter {
                     !$0.isGenerated && !hidden.contains($0.name)
                 }
                 var scan = ConfirmedScan(
-                    store: applying, type: place.type, attributes: attributes, from: place.from)
+                    store: applying, type: cursor.type, attributes: attributes, from: cursor.from)
                 let records = try scan.records(limit: room)
                 batch.records.append(records)
                 batch.unreadable += scan.unreadable
                 room -= records.ids.count
-                place =
-                    records.below.map { CheckPlace(type: place.type, from: $0) }
-                    ?? CheckPlace(type: place.type + 1)
+                cursor =
+                    records.below.map { CheckCursor(type: cursor.type, from: $0) }
+                    ?? CheckCursor(type: cursor.type + 1)
                 // Rows that are not confirmed do not count. The rest of the type is still left to
                 // another batch, because a request names each type once.
                 guard room > 0, records.below == nil else { break }
             }
-            batch.next = place.type < applying.schema.types.count ? place : nil
+            batch.next = cursor.type < applying.schema.types.count ? cursor : nil
             return batch
         }
     }

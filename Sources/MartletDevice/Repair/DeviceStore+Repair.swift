@@ -25,7 +25,7 @@ extension DeviceStore {
             try applying.passKeys()
             var repair = try Repair(store: applying, manner: manner)
             for difference in differences {
-                try repair.judge(difference, of: records[difference.place])
+                try repair.judge(difference, of: records[difference.typeIndex])
             }
             var rebase = Rebase(
                 store: applying, registry: registry, now: now, missing: nil,

@@ -12,7 +12,7 @@ struct SelfCheck: Sendable {
     /// A record that differs.
     struct Difference: Sendable {
         /// The position of its type among the records checked.
-        let place: Int
+        let typeIndex: Int
         let id: RecordID
         /// The server's record; nil if it has none.
         let truth: RecordEntry?
@@ -32,7 +32,7 @@ struct SelfCheck: Sendable {
     struct Mismatch: Error {}
 
     private struct Part {
-        let place: Int
+        let typeIndex: Int
         let range: Range<Int>
         let from: RecordID?
         let below: RecordID?
@@ -56,9 +56,10 @@ struct SelfCheck: Sendable {
     init(revision: Revision, records: [HashedRecords]) {
         self.revision = revision
         self.records = records
-        for (place, hashed) in records.enumerated() {
+        for (typeIndex, hashed) in records.enumerated() {
             let whole = Part(
-                place: place, range: 0..<hashed.ids.count, from: hashed.from, below: hashed.below)
+                typeIndex: typeIndex, range: 0..<hashed.ids.count, from: hashed.from,
+                below: hashed.below)
             open += split(whole, into: Self.firstParts(of: hashed.ids.count))
         }
     }
@@ -73,21 +74,21 @@ struct SelfCheck: Sendable {
     /// Returns the next request; nil if everything is compared.
     mutating func next() -> CheckRequest? {
         guard !open.isEmpty else { return nil }
-        open.sort { ($0.place, $0.range.lowerBound) < ($1.place, $1.range.lowerBound) }
+        open.sort { ($0.typeIndex, $0.range.lowerBound) < ($1.typeIndex, $1.range.lowerBound) }
         asked = Array(open.prefix(Limits.checkRanges))
         open.removeFirst(asked.count)
         var request = CheckRequest(revision: revision)
         var last: Int?
         for part in asked {
-            let hashed = records[part.place]
-            if part.place != last {
+            let hashed = records[part.typeIndex]
+            if part.typeIndex != last {
                 request.types.append(
                     CheckedType(
                         name: hashed.type.name,
                         attributes: hashed.attributes.map {
                             CheckedAttribute(name: $0.name, kind: $0.kind.rawValue)
                         }))
-                last = part.place
+                last = part.typeIndex
             }
             request.types[request.types.count - 1].ranges.append(
                 CheckedRange(
@@ -107,10 +108,12 @@ struct SelfCheck: Sendable {
         var rest = asked[...]
         asked = []
         for verdict in answer.types {
-            guard let place = rest.first?.place, records[place].type.name == verdict.name else {
+            guard let typeIndex = rest.first?.typeIndex,
+                records[typeIndex].type.name == verdict.name
+            else {
                 throw Mismatch()
             }
-            let parts = rest.prefix { $0.place == place }
+            let parts = rest.prefix { $0.typeIndex == typeIndex }
             rest = rest.dropFirst(parts.count)
             if verdict.isUnknown {
                 outcome.unknownTypes.append(verdict.name)
@@ -131,7 +134,7 @@ struct SelfCheck: Sendable {
         switch found {
         case .equal: break
         case .hash(let hash, let without):
-            let hashed = records[part.place]
+            let hashed = records[part.typeIndex]
             let own = without.reduce(hashed.hash(part.range)) { $0 - hashed.hash(of: $1) }
             guard own != hash else { return }
             // A range that is small already had no room in this answer.
@@ -143,7 +146,7 @@ struct SelfCheck: Sendable {
     }
 
     private func split(_ part: Part, into count: Int) -> [Part] {
-        let ids = records[part.place].ids
+        let ids = records[part.typeIndex].ids
         let count = max(1, min(count, part.range.count))
         var parts: [Part] = []
         var start = part.range.lowerBound
@@ -152,7 +155,8 @@ struct SelfCheck: Sendable {
             let isLast = index == count
             let end = part.range.lowerBound + part.range.count * index / count
             let below = isLast ? part.below : ids[end]
-            parts.append(Part(place: part.place, range: start..<end, from: from, below: below))
+            parts.append(
+                Part(typeIndex: part.typeIndex, range: start..<end, from: from, below: below))
             start = end
             from = below
         }
@@ -160,13 +164,13 @@ struct SelfCheck: Sendable {
     }
 
     private mutating func compare(_ found: CheckedRows, _ part: Part, _ outcome: inout Outcome) {
-        let hashed = records[part.place]
+        let hashed = records[part.typeIndex]
         var end = part.range.upperBound
         if let next = found.next {
             end = max(part.range.lowerBound, min(end, hashed.position(of: next)))
             open.append(
                 Part(
-                    place: part.place, range: end..<part.range.upperBound, from: next,
+                    typeIndex: part.typeIndex, range: end..<part.range.upperBound, from: next,
                     below: part.below))
         }
         let ignored = hashed.leftOut.union(found.without)
@@ -179,12 +183,12 @@ struct SelfCheck: Sendable {
             hash.add(mark: hasher.mark(row.id, row.revision ?? 0))
             if hashed.hash(of: row.id) != hash {
                 outcome.differences.append(
-                    Difference(place: part.place, id: row.id, truth: row))
+                    Difference(typeIndex: part.typeIndex, id: row.id, truth: row))
             }
         }
         for id in hashed.ids[part.range.lowerBound..<end]
         where !seen.contains(id) && !ignored.contains(id) {
-            outcome.differences.append(Difference(place: part.place, id: id, truth: nil))
+            outcome.differences.append(Difference(typeIndex: part.typeIndex, id: id, truth: nil))
         }
     }
 }

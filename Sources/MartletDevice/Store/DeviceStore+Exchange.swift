@@ -115,7 +115,7 @@ extension DeviceStore {
         try applying.setCapture(false)
         var rebase = Rebase(
             store: applying, registry: registry, now: now,
-            isFetchingAnew: reaching < before.refetching?.goal ?? 0, missing: before.missing,
+            isRefetching: reaching < before.refetching?.goal ?? 0, missing: before.missing,
             mostKeptBytes: mostKeptBytes)
         try rebase.apply(sets, after: before.revision, on: sources)
         standing.reach(

@@ -9,8 +9,8 @@ package struct InstalledPart: Sendable {
     package let report: RebaseReport
     /// The part's name.
     package let name: String
-    /// The place at which the installation of this part continues; nil if it is complete.
-    package let next: SnapshotPlace?
+    /// The cursor at which the installation of this part continues; nil if it is complete.
+    package let next: SnapshotCursor?
     /// Whether no part is missing now.
     package let isLast: Bool
 }
@@ -71,14 +71,14 @@ extension DeviceStore {
     /// again; rows that the tables have already are skipped.
     /// - Parameters:
     ///   - path: A checked file.
-    ///   - place: The start of the slice.
+    ///   - cursor: The start of the slice.
     ///   - limit: The most records of the part to look at.
     /// - Returns: Nil if the part is not missing any more, or the device has not yet reached the
     ///   part's revision; nothing was done then.
     /// - Throws: `SnapshotError` if the file is no sound snapshot, or another one than was
     ///   announced; `StoreError`, `SQLiteError`. Nothing was done then.
     package func installPart(
-        at path: String, from place: SnapshotPlace, limit: Int, now: Int64
+        at path: String, from cursor: SnapshotCursor, limit: Int, now: Int64
     ) throws -> InstalledPart? {
         try withSnapshot(at: path) { snapshot in
             try inApplyingTransaction {
@@ -88,7 +88,7 @@ extension DeviceStore {
                 else { return nil }
                 let current = standing.revision
                 try snapshot.reader.expect(name, of: pending.manifest)
-                let slice = try SnapshotSlice(of: snapshot.reader, from: place, limit: limit)
+                let slice = try SnapshotSlice(of: snapshot.reader, from: cursor, limit: limit)
                 var sources = Rebase.DataSources()
                 sources.part = (snapshot, slice)
                 let report = try reconcile(

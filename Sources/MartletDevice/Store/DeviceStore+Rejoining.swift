@@ -30,7 +30,7 @@ extension DeviceStore {
 
     /// Builds a request that asks only whether the server's history has a revision.
     func gatherProbe(
-        at place: (revision: Revision, lineage: String), owner: String,
+        at checkpoint: (revision: Revision, lineage: String), owner: String,
         isGone: (_ owner: String) -> Bool, lease: Int64, name: String, now: Int64
     ) throws -> Gathered {
         try inApplyingTransaction {
@@ -38,12 +38,12 @@ extension DeviceStore {
                 return .leased(until: until)
             }
             try takeLease(owner: owner, until: now + lease)
-            var request = SyncRequest(maxRevision: place.revision)
+            var request = SyncRequest(maxRevision: checkpoint.revision)
             asked.named = request.maxRevision
             request.clientID = try clientID
             request.protocolVersion = WireVersion.current
             request.dataSet = try dataSet
-            request.lineage = place.lineage
+            request.lineage = checkpoint.lineage
             request.request = name
             request.schema = applying.schema.fingerprint
             return .request(

@@ -168,7 +168,7 @@ extension DeviceStore {
     }
 
     /// Returns the values of other devices for which the tables have no place, by type.
-    package func keptAside() throws -> [KeptAside] { try Aside(store: applying).list() }
+    package func keptAside() throws -> [KeptAside] { try KeptAsideTable(store: applying).list() }
 
     /// The number of records with such values.
     package var keptAsideCount: Int {

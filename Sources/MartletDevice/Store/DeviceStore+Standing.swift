@@ -30,14 +30,16 @@ extension Standing {
         case stagedRevision, stagedLineage, stagedCut, stagedSnapshot, slicedPart
         case slicedRevision
         case seedingParts, seedingManifest
-        case anewRevision, anewAsked
-        case anewGoal, anewLineage
+        case refetchRevision = "anewRevision"
+        case refetchAsked = "anewAsked"
+        case formerRevision = "anewGoal"
+        case formerLineage = "anewLineage"
         case rejoinFrom, rejoinQueued
     }
 
     private static let query = """
         SELECT name, value FROM martlet_state WHERE value IS NOT NULL AND name IN (
-        """ + Key.allCases.map { "'\($0)'" }.joined(separator: ", ") + ")"
+        """ + Key.allCases.map { "'\($0.rawValue)'" }.joined(separator: ", ") + ")"
 
     /// Reads the standing.
     /// - Throws: `StoreError` `.inconsistent` if the file has lost its revision.
@@ -63,10 +65,12 @@ extension Standing {
         }
         slicedUpTo = integer(.slicedRevision)
         missing = try MissingParts(names: text(.seedingParts), manifest: text(.seedingManifest))
-        refetching = integer(.anewRevision).map {
-            Refetching(goal: $0, isConfirmed: text(.anewAsked) != nil)
+        refetching = integer(.refetchRevision).map {
+            Refetching(goal: $0, isConfirmed: text(.refetchAsked) != nil)
         }
-        if let lineage = text(.anewLineage), let revision = integer(.anewGoal) ?? refetching?.goal {
+        if let lineage = text(.formerLineage),
+            let revision = integer(.formerRevision) ?? refetching?.goal
+        {
             former = History(revision: revision, lineage: lineage)
         }
         rejoining = integer(.rejoinFrom)
@@ -103,9 +107,9 @@ extension Standing {
             .revision: integer(revision), .lineage: text(lineage), .dataSet: text(dataSet),
             .stagedRevision: integer(staged?.revision), .stagedLineage: text(staged?.lineage),
             .stagedCut: integer(staged?.isCut == true ? 1 : nil), .slicedPart: integer(slicedPart),
-            .slicedRevision: integer(slicedUpTo), .anewRevision: integer(refetching?.goal),
-            .anewAsked: integer(refetching?.isConfirmed == true ? 1 : nil),
-            .anewGoal: integer(former?.revision), .anewLineage: text(former?.lineage),
+            .slicedRevision: integer(slicedUpTo), .refetchRevision: integer(refetching?.goal),
+            .refetchAsked: integer(refetching?.isConfirmed == true ? 1 : nil),
+            .formerRevision: integer(former?.revision), .formerLineage: text(former?.lineage),
             .rejoinFrom: integer(rejoining),
             .rejoinQueued: integer(queuedAgain == 0 ? nil : queuedAgain),
         ]

@@ -5,7 +5,7 @@ internal import SQLiteKit
 extension DeviceStore {
     /// Opens or creates a device's file by versions. If a version fails and the fallback is to
     /// fetch everything again, the file is emptied and gets the newest version's tables.
-    /// - Returns: The store, and how its opening ended. With `fetchingAnew` it can be written.
+    /// - Returns: The store, and how its opening ended. With `refetching` it can be written.
     /// - Throws: `StoreError`.
     package static func open(
         path: String, migrator: Migrator, fallback: MigrationFallback, vfs: String? = nil,
@@ -23,16 +23,17 @@ extension DeviceStore {
             // This has a scope of its own, because nothing else may have the file open when it is
             // emptied.
             let (store, outcome) = try opened(fallback)
-            guard case .fetchingAnew(let why) = outcome else { return (store, outcome) }
+            guard case .refetching(let why) = outcome else { return (store, outcome) }
             failure = why
         }
         do {
-            try beginAnew(path: path, vfs: vfs, now: now, randomBits: randomBits) { connection in
+            try beginRefetching(path: path, vfs: vfs, now: now, randomBits: randomBits) {
+                connection in
                 try migrator.makeTables(on: connection)
             }
         } catch {
             throw StoreError.of(error)
         }
-        return (try opened(.fail).0, .fetchingAnew(failure: failure))
+        return (try opened(.fail).0, .refetching(failure: failure))
     }
 }

@@ -242,7 +242,7 @@ package final class DeviceStore {
         now: Int64, _ body: (WriteContext) throws -> Result
     ) throws -> Result {
         try checkWritable()
-        try session.checkPlace()
+        try session.checkNotMoved()
         do {
             try session.begin()
             let result = try writeTransaction(now: now, body)

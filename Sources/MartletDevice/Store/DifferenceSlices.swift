@@ -122,7 +122,7 @@ private struct DifferenceSlice {
             others[changes.name, default: []].formUnion(changes.update + changes.delete)
         }
         left = kept
-        report.keptAside = applier.aside.added.list
+        report.keptAside = applier.keptAside.added.list
     }
 
     /// Moves records from the rows to apply to the rest.

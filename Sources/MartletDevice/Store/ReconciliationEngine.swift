@@ -36,7 +36,7 @@ public struct RemoteBatch: Sendable {
     enum Content {
         case sets(ArraySlice<ChangeSet>, lineage: String?, dataSet: String?, owner: String)
         case deltas(DeltaBatch)
-        case part(path: String, from: SnapshotPlace, limit: Int)
+        case part(path: String, from: SnapshotCursor, limit: Int)
     }
 
     /// The source of the batch.
@@ -74,10 +74,10 @@ public struct RemoteBatch: Sendable {
         self.now = now
     }
 
-    init(partAt path: String, from place: SnapshotPlace, limit: Int, now: Int64) {
+    init(partAt path: String, from cursor: SnapshotCursor, limit: Int, now: Int64) {
         source = .snapshot
         reaching = nil
-        content = .part(path: path, from: place, limit: limit)
+        content = .part(path: path, from: cursor, limit: limit)
         self.now = now
     }
 }
@@ -143,9 +143,9 @@ package final class StoreEngine: ReconciliationEngine {
             case .old(let count): return Reconciliation(.old(deltas: count))
             case .needsExchange: return Reconciliation(.needsExchange)
             }
-        case .part(let path, let place, let limit):
+        case .part(let path, let cursor, let limit):
             let part = try store.installPart(
-                at: path, from: place, limit: limit, now: batch.now)
+                at: path, from: cursor, limit: limit, now: batch.now)
             return Reconciliation(part.map { .installed($0) } ?? .outdated)
         }
     }

@@ -36,7 +36,7 @@ struct Standing: Hashable, Sendable {
 
     /// Answers that are in the file and not in the tables.
     struct Staged: Hashable, Sendable {
-        /// The place at which fetching continues.
+        /// The position at which fetching continues.
         var revision: Revision
         var lineage: String?
         /// Whether the newest answer ended within a difference. The rest of the difference has to
@@ -83,7 +83,7 @@ struct Standing: Hashable, Sendable {
     }
 }
 
-// MARK: - Questions
+// MARK: - Conditions
 
 extension Standing {
     /// The position at which fetching continues: after the staged changes if there are any, else at

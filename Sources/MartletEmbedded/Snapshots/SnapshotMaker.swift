@@ -88,12 +88,12 @@ package final class SnapshotMaker {
     /// - Parameters:
     ///   - isWanted: Called repeatedly while statements run. When it returns false, this ends with
     ///     an error.
-    ///   - place: Returns the path for the file of a part, by the part's name. A file there is
+    ///   - pathOf: Returns the path for the file of a part, by the part's name. A file there is
     ///     replaced.
     /// - Throws: `StorageFault`, `SchemaError`. Unfinished files are then removed if possible.
     package func make(
         for permissions: PermissionClass, while isWanted: @escaping () -> Bool = { true },
-        at place: (_ part: String) -> String
+        at pathOf: (_ part: String) -> String
     ) throws -> Cut {
         var paths: [String] = []
         do {
@@ -101,7 +101,7 @@ package final class SnapshotMaker {
             connection.stopStatements { !isWanted() }
             let schema = try SchemaReader.read(connection)
             let names = plan.parts(of: schema)
-            paths = names.map(place)
+            paths = names.map(pathOf)
             for path in paths { try begin(path, like: connection) }
             for (index, path) in paths.enumerated() { try attach(path, index, to: connection) }
             let begun = try fill(names, schema, permissions, on: connection)

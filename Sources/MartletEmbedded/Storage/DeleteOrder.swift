@@ -22,14 +22,14 @@ struct DeleteOrder {
     func deletes() throws(SQLiteError) -> [SetPlan.Change] {
         let deletes = plan.deletes
         guard deletes.count > Self.fewest else { return deletes }
-        var places: [RecordAddress: Int] = [:]
-        for (place, change) in deletes.enumerated() {
-            places[facts.permanentAddress(of: change.address)] = place
+        var indices: [RecordAddress: Int] = [:]
+        for (index, change) in deletes.enumerated() {
+            indices[facts.permanentAddress(of: change.address)] = index
         }
         var parents: [[Int]] = []
         var children = [Int](repeating: 0, count: deletes.count)
-        for (place, change) in deletes.enumerated() {
-            let own = try self.parents(of: change, in: places).filter { $0 != place }
+        for (index, change) in deletes.enumerated() {
+            let own = try self.parents(of: change, in: indices).filter { $0 != index }
             for parent in own { children[parent] += 1 }
             parents.append(own)
         }
@@ -46,9 +46,9 @@ struct DeleteOrder {
         return order.map { deletes[$0] }
     }
 
-    /// Returns the places of the records to which a record refers.
+    /// Returns the indices of the records to which a record refers.
     private func parents(
-        of change: SetPlan.Change, in places: [RecordAddress: Int]
+        of change: SetPlan.Change, in indices: [RecordAddress: Int]
     ) throws(SQLiteError) -> [Int] {
         let references = session.schema.types[change.type].references
         guard !references.isEmpty else { return [] }
@@ -58,7 +58,7 @@ struct DeleteOrder {
             guard let target = session.schema.index(of: reference.target),
                 let value = held?[reference.attribute], let id = RecordID(value)
             else { return nil }
-            return places[RecordAddress(target, id)]
+            return indices[RecordAddress(target, id)]
         }
     }
 }

@@ -38,11 +38,11 @@ final class DifferenceScan {
     /// Returns the part of a difference, like `LogSource.difference`, and ends the open read
     /// transaction.
     func part(
-        _ question: DifferenceRequest, limit: () -> Revision
+        _ request: DifferenceRequest, limit: () -> Revision
     ) throws(SQLiteError) -> DifferencePart {
         do throws(SQLiteError) {
             let head = try head()
-            let part = try scan(question, through: min(head.revision, limit()), head)
+            let part = try scan(request, through: min(head.revision, limit()), head)
             try connection.run("COMMIT")
             return part
         } catch {
@@ -62,7 +62,7 @@ final class DifferenceScan {
     }
 
     /// Both halves come from an index in order, so SQLite merges them without sorting. An announced
-    /// row that is in the scan by its own change, too, needs no second place.
+    /// row that is in the scan by its own change, too, needs no second position.
     private static let sql = """
         SELECT revision, type, id, revision, deleted FROM martlet_records \
         WHERE revision > ?1 AND revision <= ?2 \
@@ -75,20 +75,20 @@ final class DifferenceScan {
         """
 
     private func scan(
-        _ question: DifferenceRequest, through last: Revision, _ head: LogHead
+        _ request: DifferenceRequest, through last: Revision, _ head: LogHead
     ) throws(SQLiteError) -> DifferencePart {
         let statement = try connection.statement(Self.sql)
         defer { statement.reset() }
-        statement.bind(1, integer: question.since)
+        statement.bind(1, integer: request.since)
         statement.bind(2, integer: last)
-        var rows = GatheredDifference(question, head: head)
+        var rows = GatheredDifference(request, head: head)
         while try statement.step() {
-            let place = statement.integer(0)
-            if let part = rows.part(endingBefore: place) { return part }
+            let position = statement.integer(0)
+            if let part = rows.part(endingBefore: position) { return part }
             let number = statement.integer(1)
             guard let source = sources[number] else { continue }
             let id = try statement.recordID(2)
-            guard !rows.isTold(RowCursor(type: number, id: id), at: place) else { continue }
+            guard !rows.isTold(RowCursor(type: number, id: id), at: position) else { continue }
             var attributes: Attributes?
             // A row that an external write removed is gone, whatever the facts of the record say.
             if statement.integer(4) == 0 {
@@ -102,10 +102,10 @@ final class DifferenceScan {
                 }
             }
             let row = DifferencePart.Row(
-                place: place, type: source.table.type.name, id: id,
+                position: position, type: source.table.type.name, id: id,
                 revision: statement.integer(3), attributes: attributes)
             if let part = rows.add(row, number: number) { return part }
         }
-        return rows.part(reaching: max(question.since, last))
+        return rows.part(reaching: max(request.since, last))
     }
 }

@@ -76,7 +76,7 @@ package final class EmbeddedLog: LogSource {
     }
 
     package func difference(
-        _ question: DifferenceRequest, limit: () -> Revision
+        _ request: DifferenceRequest, limit: () -> Revision
     ) throws(StorageFault) -> DifferencePart {
         let (open, scan) = try reading { (connection) throws(SQLiteError) in
             if let rows { return (connection, rows) }
@@ -92,7 +92,7 @@ package final class EmbeddedLog: LogSource {
             throw error
         }
         return try reading { (_) throws(SQLiteError) in
-            try scan.part(question, limit: limit)
+            try scan.part(request, limit: limit)
         }
     }
 

@@ -101,7 +101,7 @@ extension EmbeddedSession {
         } catch {
             return .refused(error)
         }
-        try append(entry, content: work.question.content, now: work.now)
+        try append(entry, content: work.request.content, now: work.now)
         return .accepted(entry, set)
     }
 

@@ -4,9 +4,9 @@ import SQLiteKit
 
 extension EmbeddedSession {
     /// Returns the facts by which a set is judged. If the search takes too long, the facts say so.
-    func facts(for question: FactsRequest) throws(SQLiteError) -> SetFacts {
+    func facts(for request: FactsRequest) throws(SQLiteError) -> SetFacts {
         do throws(SQLiteError) {
-            return try bounded { () throws(SQLiteError) in try allFacts(for: question) }
+            return try bounded { () throws(SQLiteError) in try allFacts(for: request) }
         } catch {
             guard error.isInterrupted, connection.isInTransaction else { throw error }
             var facts = SetFacts()
@@ -15,27 +15,27 @@ extension EmbeddedSession {
         }
     }
 
-    private func allFacts(for question: FactsRequest) throws(SQLiteError) -> SetFacts {
+    private func allFacts(for request: FactsRequest) throws(SQLiteError) -> SetFacts {
         var facts = SetFacts()
-        if question.device != 0, let sequence = question.sequence {
-            facts.used = try usedSequence(sequence, device: question.device)
+        if request.device != 0, let sequence = request.sequence {
+            facts.used = try usedSequence(sequence, device: request.device)
         }
-        facts.decided = try decided(question)
+        facts.decided = try decided(request)
         guard facts.decided == nil else { return facts }
-        if let dependency = question.dependency {
+        if let dependency = request.dependency {
             facts.isDependencyDecided = try verdict(identifier: dependency) != nil
         }
-        guard let plan = question.plan else { return facts }
-        if question.device != 0 {
+        guard let plan = request.plan else { return facts }
+        if request.device != 0 {
             for address in plan.earlierTemporaries {
                 if case .integer(let number) = address.id {
                     facts.permanent[address] = try permanentID(
-                        of: number, type: address.type, device: question.device)
+                        of: number, type: address.type, device: request.device)
                 }
             }
             for create in plan.creates {
                 guard case .integer(let number) = create.id, number < 0 else { continue }
-                if try isUsed(temporary: number, type: create.type, device: question.device) {
+                if try isUsed(temporary: number, type: create.type, device: request.device) {
                     facts.usedTemporaries.append(create.address)
                 }
             }
@@ -102,34 +102,34 @@ extension EmbeddedSession {
         let verdict: DecidedSet.Verdict
     }
 
-    private func decided(_ question: FactsRequest) throws(SQLiteError) -> DecidedSet? {
-        guard let stored = try storedVerdict(question) else { return nil }
+    private func decided(_ request: FactsRequest) throws(SQLiteError) -> DecidedSet? {
+        guard let stored = try storedVerdict(request) else { return nil }
         if case .refused(let refusal) = stored.verdict, refusal.isOfTheSchema,
-            question.plan != nil
+            request.plan != nil
         {
             // The schema has gained the missing part since, so the set is judged for the first
             // time.
             return nil
         }
-        var isSamePrincipal = stored.device == 0 || stored.device == question.device
+        var isSamePrincipal = stored.device == 0 || stored.device == request.device
         if !isSamePrincipal {
-            isSamePrincipal = try principal(of: stored.device) == question.principal.identity
+            isSamePrincipal = try principal(of: stored.device) == request.principal.identity
         }
         return DecidedSet(
-            verdict: stored.verdict, isSameContent: stored.content == question.content,
+            verdict: stored.verdict, isSameContent: stored.content == request.content,
             isSamePrincipal: isSamePrincipal)
     }
 
-    private func storedVerdict(_ question: FactsRequest) throws(SQLiteError) -> StoredVerdict? {
-        if let identifier = question.identifier,
+    private func storedVerdict(_ request: FactsRequest) throws(SQLiteError) -> StoredVerdict? {
+        if let identifier = request.identifier,
             let known = try verdict(identifier: identifier)
         {
             return known
         }
-        guard question.device != 0, let sequence = question.sequence,
-            try mayHaveUsed(sequence, device: question.device)
+        guard request.device != 0, let sequence = request.sequence,
+            try mayHaveUsed(sequence, device: request.device)
         else { return nil }
-        return try verdict(sequence: sequence, device: question.device)
+        return try verdict(sequence: sequence, device: request.device)
     }
 
     /// Returns the verdict on the set with that identifier, if it was accepted or finally refused;
@@ -216,9 +216,9 @@ extension EmbeddedSession {
     }
 
     func remember(
-        _ refusal: Refusal, of question: FactsRequest, now: Int64
+        _ refusal: Refusal, of request: FactsRequest, now: Int64
     ) throws(SQLiteError) {
-        guard question.device != 0, question.identifier != nil || question.sequence != nil else {
+        guard request.device != 0, request.identifier != nil || request.sequence != nil else {
             return
         }
         let statement = try connection.statement(
@@ -227,14 +227,14 @@ extension EmbeddedSession {
             time) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
             """)
         defer { statement.reset() }
-        statement.bind(1, integer: question.device)
-        if let sequence = question.sequence { statement.bind(2, integer: sequence) }
-        if let identifier = question.identifier { statement.bind(3, text: identifier) }
-        statement.bind(4, blob: question.content)
+        statement.bind(1, integer: request.device)
+        if let sequence = request.sequence { statement.bind(2, integer: sequence) }
+        if let identifier = request.identifier { statement.bind(3, text: identifier) }
+        statement.bind(4, blob: request.content)
         statement.bind(5, text: refusal.reason.rawValue)
         statement.bind(6, text: refusal.message)
         statement.bind(7, integer: now)
         try statement.run()
-        note(sequence: question.sequence, device: question.device)
+        note(sequence: request.sequence, device: request.device)
     }
 }

@@ -14,13 +14,13 @@ struct TruthRecords {
 extension EmbeddedSession {
     /// Reads the true rows of refused sets; see `ServerStorage.truths`.
     func truths(
-        of questions: [CurrentRowsRequest], setBytes: Int, maxBytes: Int
+        of requests: [CurrentRowsRequest], setBytes: Int, maxBytes: Int
     ) throws(SQLiteError) -> [SetTruth] {
         var truths: [SetTruth] = []
         var records = TruthRecords()
         var bytes = 0
-        for question in questions {
-            let truth = try truth(of: question, room: setBytes, &records)
+        for request in requests {
+            let truth = try truth(of: request, room: setBytes, &records)
             bytes += truth.byteCount
             guard truths.isEmpty || bytes <= maxBytes else { break }
             truths.append(truth)
@@ -32,18 +32,18 @@ extension EmbeddedSession {
     /// Returns the present state of the records that a refused set names, and of those that its
     /// deletes would change, because the device may have removed these itself.
     private func truth(
-        of question: CurrentRowsRequest, room: Int, _ records: inout TruthRecords
+        of request: CurrentRowsRequest, room: Int, _ records: inout TruthRecords
     ) throws(SQLiteError) -> SetTruth {
         var truth = GatheredTruth(room: room)
         var deleted: [RecordAddress] = []
-        for changes in question.set.types {
+        for changes in request.set.types {
             guard let type = schema.index(of: changes.name) else { continue }
             for id in changes.create + changes.update {
-                _ = try add(RecordAddress(type, id), question.device, to: &truth, &records)
+                _ = try add(RecordAddress(type, id), request.device, to: &truth, &records)
             }
             for id in changes.delete {
                 let address = RecordAddress(type, id)
-                if let found = try add(address, question.device, to: &truth, &records) {
+                if let found = try add(address, request.device, to: &truth, &records) {
                     deleted.append(found)
                 }
             }
@@ -55,7 +55,7 @@ extension EmbeddedSession {
                 try affected(byDeleting: deleted, updating: [:], most: room / 48 + 1)
             }
             for row in rows ?? [] where row.isKnowable {
-                _ = try add(row.address, question.device, to: &truth, &records)
+                _ = try add(row.address, request.device, to: &truth, &records)
             }
             if rows == nil { truth.cut() }
         } catch {

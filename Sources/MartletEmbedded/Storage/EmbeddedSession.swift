@@ -260,16 +260,16 @@ extension EmbeddedSession {
     }
 
     func isUsed(temporary: Int64, type: Int, device: Int64) throws(SQLiteError) -> Bool {
-        let place = RecordAddress(type, .integer(device))
-        if lowestTemporaries[place] == nil {
+        let key = RecordAddress(type, .integer(device))
+        if lowestTemporaries[key] == nil {
             let statement = try connection.statement(
                 "SELECT min(temporary) FROM martlet_ids WHERE device = ?1 AND type = ?2")
             defer { statement.reset() }
             statement.bind(1, integer: device)
             statement.bind(2, integer: numbers[type])
-            lowestTemporaries[place] = try statement.step() ? statement.integer(0) : 0
+            lowestTemporaries[key] = try statement.step() ? statement.integer(0) : 0
         }
-        guard let lowest = lowestTemporaries[place], temporary >= lowest else { return false }
+        guard let lowest = lowestTemporaries[key], temporary >= lowest else { return false }
         return try permanentID(of: temporary, type: type, device: device) != nil
     }
 
@@ -284,7 +284,7 @@ extension EmbeddedSession {
         statement.bind(3, integer: temporary)
         statement.bind(4, integer: id)
         while try statement.step() {}
-        let place = RecordAddress(type, .integer(device))
-        lowestTemporaries[place] = min(lowestTemporaries[place] ?? temporary, temporary)
+        let key = RecordAddress(type, .integer(device))
+        lowestTemporaries[key] = min(lowestTemporaries[key] ?? temporary, temporary)
     }
 }

@@ -192,11 +192,11 @@ extension EmbeddedStore: ServerStorage {
         }
     }
 
-    package func facts(for questions: [FactsRequest]) throws(StorageFault) -> [SetFacts] {
+    package func facts(for requests: [FactsRequest]) throws(StorageFault) -> [SetFacts] {
         try working { (session) throws(SQLiteError) in
             var facts: [SetFacts] = []
-            facts.reserveCapacity(questions.count)
-            for question in questions { facts.append(try session.facts(for: question)) }
+            facts.reserveCapacity(requests.count)
+            for request in requests { facts.append(try session.facts(for: request)) }
             return facts
         }
     }
@@ -213,7 +213,7 @@ extension EmbeddedStore: ServerStorage {
 
     private func apply(_ work: SetWork) throws(StorageFault) -> SetOutcome {
         let session = try session()
-        if let refusal = unbearable[work.question.content] { return .refused(refusal) }
+        if let refusal = unbearable[work.request.content] { return .refused(refusal) }
         do throws(SQLiteError) {
             return try session.apply(work)
         } catch {
@@ -226,7 +226,7 @@ extension EmbeddedStore: ServerStorage {
                 // when the set's work was ended. The set is remembered, so that only it is refused
                 // when the batch is repeated.
                 if unbearable.count >= Self.mostUnbearable { unbearable.removeAll() }
-                unbearable[work.question.content] =
+                unbearable[work.request.content] =
                     error.isInterrupted
                     ? Acceptance.excess
                     : Refusal(.constraint, "the database rolls everything back for this change")
@@ -237,18 +237,18 @@ extension EmbeddedStore: ServerStorage {
     }
 
     package func remember(
-        _ refusal: Refusal, of question: FactsRequest, now: Int64
+        _ refusal: Refusal, of request: FactsRequest, now: Int64
     ) throws(StorageFault) {
         try working { (session) throws(SQLiteError) in
-            try session.remember(refusal, of: question, now: now)
+            try session.remember(refusal, of: request, now: now)
         }
     }
 
     package func truths(
-        of questions: [CurrentRowsRequest], setBytes: Int, maxBytes: Int
+        of requests: [CurrentRowsRequest], setBytes: Int, maxBytes: Int
     ) throws(StorageFault) -> [SetTruth] {
         try working { (session) throws(SQLiteError) in
-            try session.truths(of: questions, setBytes: setBytes, maxBytes: maxBytes)
+            try session.truths(of: requests, setBytes: setBytes, maxBytes: maxBytes)
         }
     }
 }

@@ -17,14 +17,14 @@ struct SetExecution {
     /// The permanent ids of the records that the set creates.
     private var assigned: [RecordAddress: RecordID] = [:]
     private var effects: SetEffects
-    /// The values, rows and keys that were moved aside until the set itself changes their records.
+    /// The values, rows and keys that were moved out of the way until the set itself changes their records.
     private var parked = ValueParking.Parked()
 
     init(session: EmbeddedSession, work: SetWork, revision: Revision) {
         self.session = session
         plan = work.plan
         facts = work.facts
-        device = work.question.device
+        device = work.request.device
         self.revision = revision
         effects = SetEffects(types: work.plan.types)
     }
@@ -130,10 +130,10 @@ struct SetExecution {
     ) throws(SQLiteError) -> Attributes? {
         let generated = session.columns[address.type].generated
         var whole = parked.rows[address] ?? attributes
-        let aside = parked.values[address] ?? Attributes()
-        for (name, value) in zip(aside.names, aside.values) { whole[name] = value }
+        let moved = parked.values[address] ?? Attributes()
+        for (name, value) in zip(moved.names, moved.values) { whole[name] = value }
         for (name, value) in zip(attributes.names, attributes.values) { whole[name] = value }
-        guard parked.rows[address] != nil || !aside.isEmpty else {
+        guard parked.rows[address] != nil || !moved.isEmpty else {
             return try table.updateReturning(address.id, attributes)
         }
         let stored: Attributes?

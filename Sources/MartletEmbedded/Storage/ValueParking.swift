@@ -3,7 +3,7 @@ import MartletServerCore
 import SQLiteKit
 import SQLiteRecords
 
-/// Moves unique values aside, so that a set may swap them between records, or delete a record and
+/// Moves unique values out of the way, so that a set may swap them between records, or delete a record and
 /// create another with the same value.
 ///
 /// SQLite checks UNIQUE after each row, so the order of the statements would decide whether such a
@@ -23,7 +23,7 @@ struct ValueParking {
     let plan: SetPlan
     let facts: SetFacts
 
-    /// The values, rows and keys that are moved aside until the set itself changes their records.
+    /// The values, rows and keys that are moved out of the way until the set itself changes their records.
     struct Parked {
         /// The values that the set does not write itself.
         var values: [RecordAddress: Attributes] = [:]
@@ -131,7 +131,7 @@ struct ValueParking {
         return try find.step()
     }
 
-    /// Moves text keys of records that the set deletes aside, if their collation makes them equal
+    /// Moves text keys of records that the set deletes out of the way, if their collation makes them equal
     /// to keys of records that the set creates.
     ///
     /// The rows are not deleted at once, because ON DELETE actions would find references that the
@@ -155,9 +155,9 @@ struct ValueParking {
             for id in try find.rows({ (row) throws(SQLiteError) in try row.recordID(0) }) {
                 let address = RecordAddress(create.type, id)
                 guard deleted.contains(address), try !hasUpdateActions(type.name) else { continue }
-                let place = RecordID.text("\u{1}martlet parked key \(parked.count)")
-                if try session.tables[create.type].changeKey(from: id, to: place) {
-                    parked[address] = place
+                let spare = RecordID.text("\u{1}martlet parked key \(parked.count)")
+                if try session.tables[create.type].changeKey(from: id, to: spare) {
+                    parked[address] = spare
                 }
             }
         }

@@ -197,7 +197,7 @@ package struct CaptureSwitch {
     }
 
     private func read(_ reader: LogicalReader, _ wait: LogicalWait) throws {
-        let end = try wait.place()
+        let end = try wait.flushedPosition()
         for _ in 0..<600 {
             if try reader.step(within: .milliseconds(100)) == .elsewhere {
                 _ = try connection.query("SELECT pg_catalog.pg_sleep(0.05)")

@@ -20,7 +20,7 @@ struct ColumnChanges {
     private struct Note: Hashable {
         /// The column's number in the table, which no later column gets; nil if only the name is
         /// known.
-        var place: Int64?
+        var position: Int64?
         /// The type with the values of an enumeration, and whether the column is the key.
         var form: String?
         /// The transaction that last altered the column.
@@ -74,10 +74,10 @@ struct ColumnChanges {
         let name = table.type.name
         guard !known.isEmpty else { return true }
         func isReplaced(_ column: String, as name: String) -> Bool {
-            guard let old = known[column], let place = old.place, let new = now[name] else {
+            guard let old = known[column], let position = old.position, let new = now[name] else {
                 return false
             }
-            if place != new.place || new.hasOtherForm(than: old) { return true }
+            if position != new.position || new.hasOtherForm(than: old) { return true }
             // ALTER … USING with the same type rewrites all rows. TRUNCATE and VACUUM FULL alter no
             // column.
             return old.version != new.version && old.file != nil && old.file != new.file
@@ -98,7 +98,7 @@ struct ColumnChanges {
         }
         let comparison = PostgresComparison(on: log.connection, schema)
         let oldKey = known.first { $0.value.isKey }
-        if let oldKey, let key = now[table.key.name], oldKey.value.place != key.place {
+        if let oldKey, let key = now[table.key.name], oldKey.value.position != key.position {
             self.notes.append(
                 """
                 the key of table “\(name)” is “\(table.key.name)” now, in place of “\(oldKey.key)”; run \
@@ -158,7 +158,7 @@ struct ColumnChanges {
         var found: [String: Note] = [:]
         for row in 0..<rows.count {
             found[try rows.text(row, 0)] = Note(
-                place: rows.isNull(row, 1) ? nil : try rows.integer(row, 1),
+                position: rows.isNull(row, 1) ? nil : try rows.integer(row, 1),
                 form: rows.isNull(row, 2) ? nil : try rows.text(row, 2),
                 version: rows.isNull(row, 3) ? nil : try rows.text(row, 3),
                 file: rows.isNull(row, 4) ? nil : try rows.integer(row, 4))
@@ -179,7 +179,7 @@ struct ColumnChanges {
             """,
             [
                 type, PendingWrites.texts(notes.map(\.key)),
-                PendingWrites.integers(notes.map { $0.value.place ?? 0 }),
+                PendingWrites.integers(notes.map { $0.value.position ?? 0 }),
                 PendingWrites.texts(notes.map(\.value.form)),
                 PendingWrites.texts(notes.map(\.value.version)),
             ])

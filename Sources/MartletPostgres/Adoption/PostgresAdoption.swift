@@ -218,7 +218,7 @@ package struct PostgresAdoption {
         }
         for table in checks.known {
             report.steps.append(
-                "install the triggers of \(table.sqlName), which is adopted already, anew, and "
+                "reinstall the triggers of \(table.sqlName), which is adopted already, and "
                     + "announce its new columns")
         }
         return report

@@ -52,24 +52,24 @@ struct RangeComparison {
         let left = try changedRecords(limit: budget.leftOut * 8)
         guard left.count <= budget.leftOut * 8 else { return nil }
         for id in left.sorted() {
-            guard let place = Self.place(of: id, in: ranges) else { continue }
-            changed[place].append(id)
+            guard let rangeIndex = Self.rangeIndex(of: id, in: ranges) else { continue }
+            changed[rangeIndex].append(id)
             budget.leftOut -= 1
         }
         guard budget.leftOut >= 0 else { return nil }
         try scan(ranges, from: first.from, below: last.below, without: left)
         var verdicts: [RangeVerdict] = []
-        for (place, range) in ranges.enumerated() {
-            verdicts.append(try verdict(place, range, &budget))
+        for (rangeIndex, range) in ranges.enumerated() {
+            verdicts.append(try verdict(rangeIndex, range, &budget))
         }
         return verdicts
     }
 
     private func verdict(
-        _ place: Int, _ range: CheckedRange, _ budget: inout Budget
+        _ rangeIndex: Int, _ range: CheckedRange, _ budget: inout Budget
     ) throws(PostgresError) -> RangeVerdict {
-        let hash = hashes[place]
-        let changed = changed[place]
+        let hash = hashes[rangeIndex]
+        let changed = changed[rangeIndex]
         if changed.isEmpty, hash == range.hash { return .equal }
         let isFew = min(hash.count, range.hash.count) <= Self.fewRows
         guard isFew, budget.rows > 0, budget.bytes > 0 else {
@@ -78,8 +78,8 @@ struct RangeComparison {
         return .rows(try rows(range, without: changed, &budget))
     }
 
-    /// Returns the range that contains a key; nil if there is none.
-    private static func place(of id: RecordID, in ranges: [CheckedRange]) -> Int? {
+    /// Returns the index of the range that contains a key; nil if there is none.
+    private static func rangeIndex(of id: RecordID, in ranges: [CheckedRange]) -> Int? {
         var low = 0
         var high = ranges.count
         // The last range that begins at or before the key.
@@ -128,10 +128,11 @@ struct RangeComparison {
             let page = try connection.query("FETCH \(Self.atOnce) FROM \(cursor)")
             for row in 0..<page.count {
                 let id = try form.id(page, row, 0)
-                guard !left.contains(id), let place = Self.place(of: id, in: ranges) else {
+                guard !left.contains(id), let rangeIndex = Self.rangeIndex(of: id, in: ranges)
+                else {
                     continue
                 }
-                try add(id, page, row, to: place)
+                try add(id, page, row, to: rangeIndex)
             }
             guard page.count == Self.atOnce else { break }
         }
@@ -139,7 +140,7 @@ struct RangeComparison {
     }
 
     private mutating func add(
-        _ id: RecordID, _ page: PostgresRows, _ row: Int, to place: Int
+        _ id: RecordID, _ page: PostgresRows, _ row: Int, to rangeIndex: Int
     ) throws(PostgresError) {
         var values: [Value] = []
         values.reserveCapacity(hashed.count)
@@ -157,11 +158,11 @@ struct RangeComparison {
             guard error.isUnsendable else { throw error }
             // No device can have received it.
             unsendable.note(form.type.name, id, error.message)
-            if changed[place].count < Limits.checkLeftOut { changed[place].append(id) }
+            if changed[rangeIndex].count < Limits.checkLeftOut { changed[rangeIndex].append(id) }
             return
         }
-        hashes[place].add(row: hasher.hash(id, attributes))
-        hashes[place].add(mark: hasher.mark(id, try page.integer(row, 1)))
+        hashes[rangeIndex].add(row: hasher.hash(id, attributes))
+        hashes[rangeIndex].add(mark: hasher.mark(id, try page.integer(row, 1)))
     }
 
     /// The rows and their marks. A row without a mark was never in the log, so no device has it.

@@ -103,7 +103,7 @@ package struct ExternalDrain {
         let after = Self.planning.map { "set_config('\($0)', 'off', true)" }
         let row = try connection.query("SELECT \((before + after).joined(separator: ", "))")
         var settings: [String] = []
-        for place in before.indices { settings.append(try row.text(0, place)) }
+        for index in before.indices { settings.append(try row.text(0, index)) }
         return settings
     }
 

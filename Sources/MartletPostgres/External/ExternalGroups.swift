@@ -13,37 +13,37 @@ enum ExternalGroups {
         for change in changes {
             last[change.transaction] = max(last[change.transaction] ?? 0, change.number)
         }
-        var places: [Int64: Int] = [:]
-        for (place, transaction) in last.sorted(by: { $0.value < $1.value }).enumerated() {
-            places[transaction.key] = place
+        var positions: [Int64: Int] = [:]
+        for (position, transaction) in last.sorted(by: { $0.value < $1.value }).enumerated() {
+            positions[transaction.key] = position
         }
-        func place(_ change: ExternalChange) -> Int { places[change.transaction] ?? 0 }
+        func position(of change: ExternalChange) -> Int { positions[change.transaction] ?? 0 }
 
         // `reach` is the last transaction of a group that begins with a transaction.
         var first: [RecordAddress: Int] = [:]
-        var reach = Array(0..<places.count)
+        var reach = Array(0..<positions.count)
         var ends: [RecordAddress: Int] = [:]
         for change in changes {
-            let place = place(change)
+            let position = position(of: change)
             let address = change.record.address
-            first[address] = min(first[address] ?? place, place)
-            ends[address] = max(ends[address] ?? place, place)
+            first[address] = min(first[address] ?? position, position)
+            ends[address] = max(ends[address] ?? position, position)
         }
         for (address, begin) in first {
             reach[begin] = max(reach[begin], ends[address] ?? begin)
         }
-        var group = [Int](repeating: 0, count: places.count)
+        var group = [Int](repeating: 0, count: positions.count)
         var count = 0
         var end = 0
-        for place in places.values.sorted() {
-            end = max(end, reach[place])
-            group[place] = count
-            if place == end { count += 1 }
+        for position in positions.values.sorted() {
+            end = max(end, reach[position])
+            group[position] = count
+            if position == end { count += 1 }
         }
         var groups = [[ExternalChange]](repeating: [], count: count)
         var taken: Set<RecordAddress> = []
         for change in changes.reversed() where taken.insert(change.record.address).inserted {
-            groups[group[place(change)]].append(change)
+            groups[group[position(of: change)]].append(change)
         }
         return groups.map { $0.reversed() }
     }

@@ -33,7 +33,7 @@ struct ExternalParts {
     /// A part that is being collected.
     private struct Part {
         var records: [ExternalRecord] = []
-        var places: [RecordAddress: Int] = [:]
+        var indices: [RecordAddress: Int] = [:]
         var bytes = 0
         /// The numbers of changes that are noted again as deletions that wait.
         var held: [Int64] = []
@@ -43,8 +43,8 @@ struct ExternalParts {
         var isLast = false
 
         mutating func add(_ record: ExternalRecord) {
-            guard places[record.address] == nil else { return }
-            places[record.address] = records.count
+            guard indices[record.address] == nil else { return }
+            indices[record.address] = records.count
             records.append(record)
             bytes += record.byteCount
         }
@@ -196,7 +196,7 @@ extension ExternalParts {
                 for (attribute, target) in columns[record.address.type].references {
                     guard let id = row[attribute].flatMap({ RecordID($0) }) else { continue }
                     let address = RecordAddress(target, id)
-                    if part.places[address] == nil { wanted.insert(address) }
+                    if part.indices[address] == nil { wanted.insert(address) }
                 }
             }
             next = part.records.count
@@ -251,7 +251,7 @@ extension ExternalParts {
     private func isComplete(_ last: [(key: Int, value: String)]) throws(PostgresError) -> Bool {
         guard held.catchUp() else { return false }
         for (type, id) in last
-        where try reading.isNotedAnew(type, through: id, on: connection) { return false }
+        where try reading.isNotedAgain(type, through: id, on: connection) { return false }
         return true
     }
 

@@ -243,7 +243,7 @@ struct ExternalScan {
 
     /// Returns whether held deletions are also noted by other transactions.
     /// - Parameter id: The last id of the type to consider.
-    func isNotedAnew(
+    func isNotedAgain(
         _ type: Int, through id: String, on connection: PostgresConnection
     ) throws(PostgresError) -> Bool {
         try connection.query(

@@ -6,7 +6,7 @@ import SQLiteRecords
 struct ExternalTriggerSQL {
     let table: PostgresTable
     /// The number of the key column in its table.
-    let keyPlace: Int64
+    let keyNumber: Int64
     let capture: ExternalCapture
     let truncation: ExternalTriggers.Truncation
 
@@ -148,7 +148,7 @@ struct ExternalTriggerSQL {
     private var nameLookup: String {
         """
         SELECT attname INTO called FROM pg_attribute \
-        WHERE attrelid = TG_RELID AND attnum = \(keyPlace);
+        WHERE attrelid = TG_RELID AND attnum = \(keyNumber);
         """
     }
 

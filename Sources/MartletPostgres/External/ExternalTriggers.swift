@@ -29,7 +29,7 @@ package enum ExternalTriggers {
         truncation: Truncation = .refused, capture: ExternalCapture = .triggers
     ) throws(PostgresError) {
         let installation = ExternalTriggerSQL(
-            table: table, keyPlace: try keyPlace(on: connection, table), capture: capture,
+            table: table, keyNumber: try keyNumber(on: connection, table), capture: capture,
             truncation: truncation)
         try connection.execute(
             ([installation.dropTriggers, installation.dropFunctions] + installation.functions
@@ -44,7 +44,7 @@ package enum ExternalTriggers {
         on connection: PostgresConnection, table: PostgresTable
     ) throws(PostgresError) {
         let installation = ExternalTriggerSQL(
-            table: table, keyPlace: 0, capture: .triggers, truncation: .refused)
+            table: table, keyNumber: 0, capture: .triggers, truncation: .refused)
         try connection.execute(
             installation.dropTriggers + ";\n" + installation.dropFunctions)
     }
@@ -56,7 +56,7 @@ package enum ExternalTriggers {
         capture: ExternalCapture = .triggers
     ) throws(PostgresError) -> [String] {
         let installation = ExternalTriggerSQL(
-            table: table, keyPlace: try keyPlace(on: connection, table), capture: capture,
+            table: table, keyNumber: try keyNumber(on: connection, table), capture: capture,
             truncation: .refused)
         let names = ExternalTriggerSQL.names(capture)
         let rows = try connection.query(
@@ -106,7 +106,7 @@ package enum ExternalTriggers {
     }
 
     /// Returns the number of the key column in its table. Renaming does not change it.
-    private static func keyPlace(
+    private static func keyNumber(
         on connection: PostgresConnection, _ table: PostgresTable
     ) throws(PostgresError) -> Int64 {
         let rows = try connection.query(

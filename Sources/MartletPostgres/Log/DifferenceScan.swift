@@ -6,8 +6,8 @@ import PostgresKit
 /// Reads differences on one connection: records by the revision at which they last changed, and the
 /// rows of those that exist.
 struct DifferenceScan {
-    /// A record's place in the scan.
-    private struct Place {
+    /// A record that the scan found.
+    private struct FoundRecord {
         let revision: Revision
         let type: Int64
         let id: String
@@ -38,23 +38,23 @@ struct DifferenceScan {
     /// - Returns: The part; nil if there are external writes that are not in the log yet. Rows
     ///   would then be newer than the revision they are sent for.
     func part(
-        _ question: DifferenceRequest, limit: () -> Revision
+        _ request: DifferenceRequest, limit: () -> Revision
     ) throws(PostgresError) -> DifferencePart? {
         let logical = try LogicalMoment(connection)
         defer { logical?.close() }
         return try connection.atOneMoment { () throws(PostgresError) in
             guard try !StagingMoment.isPending(connection, logical) else { return nil }
-            return try consistentPart(question, limit: limit)
+            return try consistentPart(request, limit: limit)
         }
     }
 
     /// Reads a part like `part`, in an open transaction of a moment at which no external write is
     /// pending.
     func consistentPart(
-        _ question: DifferenceRequest, limit: () -> Revision
+        _ request: DifferenceRequest, limit: () -> Revision
     ) throws(PostgresError) -> DifferencePart {
         let head = try head()
-        return try scan(question, through: min(head.revision, limit()), head)
+        return try scan(request, through: min(head.revision, limit()), head)
     }
 
     private func head() throws(PostgresError) -> LogHead {
@@ -66,40 +66,40 @@ struct DifferenceScan {
     }
 
     private func scan(
-        _ question: DifferenceRequest, through last: Revision, _ head: LogHead
+        _ request: DifferenceRequest, through last: Revision, _ head: LogHead
     ) throws(PostgresError) -> DifferencePart {
-        var rows = GatheredDifference(question, head: head)
-        var after = Place(
-            revision: question.since, type: Int64.max, id: "", own: question.since,
+        var rows = GatheredDifference(request, head: head)
+        var after = FoundRecord(
+            revision: request.since, type: Int64.max, id: "", own: request.since,
             isDeleted: false)
-        if let cursor = question.cursor {
-            after = Place(
-                revision: question.since + 1, type: cursor.type, id: cursor.id.description,
-                own: question.since, isDeleted: false)
+        if let cursor = request.cursor {
+            after = FoundRecord(
+                revision: request.since + 1, type: cursor.type, id: cursor.id.description,
+                own: request.since, isDeleted: false)
         }
         var count = Self.leastAtOnce
         while true {
-            let places = try places(after, since: question.since, through: last, count: count)
-            guard let reached = places.last else {
-                return rows.part(reaching: max(question.since, last))
+            let records = try records(after, since: request.since, through: last, count: count)
+            guard let reached = records.last else {
+                return rows.part(reaching: max(request.since, last))
             }
             after = reached
-            let read = try self.rows(of: places)
+            let read = try self.rows(of: records)
             var bytes = 1
-            for place in places {
-                if let part = rows.part(endingBefore: place.revision) { return part }
-                guard let row = try row(place, read) else { continue }
+            for record in records {
+                if let part = rows.part(endingBefore: record.revision) { return part }
+                guard let row = try row(record, read) else { continue }
                 bytes += row.byteCount
-                if let part = rows.add(row, number: place.type) { return part }
+                if let part = rows.add(row, number: record.type) { return part }
             }
-            let fitting = Self.pageBytes * places.count / bytes
+            let fitting = Self.pageBytes * records.count / bytes
             count = min(max(1, fitting), 4 * count, Self.mostAtOnce)
         }
     }
 
-    // MARK: - Places
+    // MARK: - Found records
 
-    private static let placesSQL = """
+    private static let recordsSQL = """
         SELECT revision, type, id, own, deleted FROM (\
         (SELECT r.revision, r.type, r.id, r.revision AS own, r.deleted FROM _martlet.records AS r \
         WHERE r.revision >= $1 AND r.revision <= $4 \
@@ -115,36 +115,36 @@ struct DifferenceScan {
 
     /// Returns the next records after one. If the scan has an announced row under its own revision
     /// too, it lists the row only once.
-    private func places(
-        _ after: Place, since: Revision, through last: Revision, count: Int
-    ) throws(PostgresError) -> [Place] {
+    private func records(
+        _ after: FoundRecord, since: Revision, through last: Revision, count: Int
+    ) throws(PostgresError) -> [FoundRecord] {
         let rows = try connection.query(
-            Self.placesSQL,
+            Self.recordsSQL,
             [
                 .integer(after.revision), .integer(after.type), .text(after.id), .integer(last),
                 .integer(since), .integer(Int64(count)),
             ])
-        var places: [Place] = []
-        places.reserveCapacity(rows.count)
+        var records: [FoundRecord] = []
+        records.reserveCapacity(rows.count)
         for row in 0..<rows.count {
-            places.append(
-                Place(
+            records.append(
+                FoundRecord(
                     revision: try rows.integer(row, 0), type: try rows.integer(row, 1),
                     id: try rows.text(row, 2), own: try rows.integer(row, 3),
                     isDeleted: try rows.boolean(row, 4)))
         }
-        return places
+        return records
     }
 
     // MARK: - Rows
 
     private typealias Read = [RecordAddress: (rows: PostgresRows, row: Int)]
 
-    private func rows(of places: [Place]) throws(PostgresError) -> Read {
+    private func rows(of records: [FoundRecord]) throws(PostgresError) -> Read {
         var ids: [Int: Set<RecordID>] = [:]
-        for place in places where !place.isDeleted {
-            guard let type = model.positions[place.type],
-                let id = model.forms[type].id(stored: place.id)
+        for record in records where !record.isDeleted {
+            guard let type = model.positions[record.type],
+                let id = model.forms[type].id(stored: record.id)
             else { continue }
             ids[type, default: []].insert(id)
         }
@@ -163,13 +163,15 @@ struct DifferenceScan {
     }
 
     /// Returns a record's row; nil if no device may receive it.
-    private func row(_ place: Place, _ read: Read) throws(PostgresError) -> DifferencePart.Row? {
-        guard let position = model.positions[place.type] else { return nil }
+    private func row(
+        _ record: FoundRecord, _ read: Read
+    ) throws(PostgresError) -> DifferencePart.Row? {
+        guard let position = model.positions[record.type] else { return nil }
         let form = model.forms[position]
-        guard schema[form.type.name] != nil, let id = form.id(stored: place.id) else { return nil }
+        guard schema[form.type.name] != nil, let id = form.id(stored: record.id) else { return nil }
         var attributes: Attributes?
         // If another program removed the row, the record is gone, whatever its facts say.
-        if !place.isDeleted, let found = read[RecordAddress(position, id)] {
+        if !record.isDeleted, let found = read[RecordAddress(position, id)] {
             do throws(PostgresError) {
                 attributes = form.columns.withoutNulls(
                     try form.attributes(found.rows, found.row))
@@ -181,7 +183,7 @@ struct DifferenceScan {
             }
         }
         return DifferencePart.Row(
-            place: place.revision, type: form.type.name, id: id, revision: place.own,
+            position: record.revision, type: form.type.name, id: id, revision: record.own,
             attributes: attributes)
     }
 }

@@ -30,7 +30,7 @@ package final class PostgresLog: LogSource {
         self.schema = schema
         self.unsendable = unsendable
         self.moment = moment
-        connection = ReadingConnection(settings: StoreSession.settings, connect: connect)
+        connection = ReadingConnection(settings: DataSetSession.settings, connect: connect)
     }
 
     /// Makes a log of the database at an address.
@@ -115,7 +115,7 @@ package final class PostgresLog: LogSource {
     }
 
     package func difference(
-        _ question: DifferenceRequest, limit: () -> Revision
+        _ request: DifferenceRequest, limit: () -> Revision
     ) throws(StorageFault) -> DifferencePart {
         // The moment may be fixed twice if the connection was lost. The limit is read once.
         var asked: Revision?
@@ -125,10 +125,10 @@ package final class PostgresLog: LogSource {
             return last
         }
         let part = try connection.reading { (connection, model) throws(PostgresError) in
-            try scan(connection, model).part(question, limit: once)
+            try scan(connection, model).part(request, limit: once)
         }
         if let part { return part }
-        return try consistentDifference(question, limit: once)
+        return try consistentDifference(request, limit: once)
     }
 
     private func scan(_ connection: PostgresConnection, _ model: PostgresModel) -> DifferenceScan {
@@ -138,7 +138,7 @@ package final class PostgresLog: LogSource {
 
     /// Reads a difference at a moment that is made for it by adding external writes to the log.
     private func consistentDifference(
-        _ question: DifferenceRequest, limit: () -> Revision
+        _ request: DifferenceRequest, limit: () -> Revision
     ) throws(StorageFault) -> DifferencePart {
         guard let moment else {
             throw StorageFault(
@@ -149,7 +149,7 @@ package final class PostgresLog: LogSource {
             let (connection, _) = try moment.open(schema.fingerprint)
             defer { connection.close() }
             return try scan(connection, PostgresModel(on: connection))
-                .consistentPart(question, limit: limit)
+                .consistentPart(request, limit: limit)
         } catch let error as PostgresError {
             throw StorageFault(error)
         } catch let fault as StorageFault {

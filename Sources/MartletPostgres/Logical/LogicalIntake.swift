@@ -38,8 +38,8 @@ struct LogicalIntake {
     /// A lower bound of the number that the cluster's next transaction gets.
     private var next: UInt64 = 0
     /// A position of the write-ahead log, and a number: every transaction below `number` had ended
-    /// before `place`.
-    private var mark: (place: UInt64, number: UInt64)?
+    /// before `position`.
+    private var mark: (position: UInt64, number: UInt64)?
     /// The position before which everything that ended has been taken.
     private(set) var position: UInt64
     /// The horizon in Martlet's tables.
@@ -84,7 +84,7 @@ struct LogicalIntake {
     /// Whether more rows may be known to have been read than the tables say.
     var hasNews: Bool {
         if hasMissed { return true }
-        if let mark, mark.place <= position { return true }
+        if let mark, mark.position <= position { return true }
         return false
     }
 
@@ -92,8 +92,8 @@ struct LogicalIntake {
 
     mutating func take(_ message: ReplicationMessage) throws {
         switch message {
-        case .reached(let place):
-            if received == nil { position = max(position, place) }
+        case .reached(let end):
+            if received == nil { position = max(position, end) }
         case .data(let bytes):
             guard let message = OutputMessage(bytes) else {
                 throw PostgresError(.other, "the slot sent what cannot be read")
@@ -241,8 +241,8 @@ struct LogicalIntake {
             pg_current_wal_insert_lsn()::text
             """)
         next = UInt64(bitPattern: try row.integer(0, 1))
-        if mark == nil, let place = PostgresConnection.position(try row.text(0, 2)) {
-            mark = (place, UInt64(bitPattern: try row.integer(0, 0)))
+        if mark == nil, let end = PostgresConnection.position(try row.text(0, 2)) {
+            mark = (end, UInt64(bitPattern: try row.integer(0, 0)))
         }
     }
 
@@ -271,7 +271,7 @@ struct LogicalIntake {
     /// Commits the notes, and the position up to which the log has been read. The caller must not
     /// call it while a transaction is being received, or before all transactions have ended.
     mutating func keep() throws(PostgresError) {
-        if let mark, mark.place <= position {
+        if let mark, mark.position <= position {
             horizon = max(horizon, mark.number)
             self.mark = nil
         }
@@ -285,7 +285,7 @@ struct LogicalIntake {
                 horizon = $2::text::xid8, entered = entered + $3
                 """,
                 [
-                    .text(PostgresConnection.place(position)), .text(String(horizon)),
+                    .text(PostgresConnection.lsn(position)), .text(String(horizon)),
                     .integer(entered),
                 ])
         ]

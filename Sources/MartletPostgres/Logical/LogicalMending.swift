@@ -50,7 +50,7 @@ struct LogicalMending {
         outcome.faults = lines.compactMap { Self.fault($0) }
         let owed = lines.filter { $0.isOwed && $0.isCaptured }
         guard isWhole || !owed.isEmpty else { return outcome }
-        let place = try slot.place()
+        let start = try slot.unreadPosition()
         let next: UInt64
         do throws(PostgresError) {
             next = try awaitEarlier(rounds: isWhole ? 1_000 : 100)
@@ -71,7 +71,7 @@ struct LogicalMending {
                 position = coalesce($1::text::pg_lsn, position), horizon = $2::text::xid8
                 """,
                 [
-                    isWhole ? .text(place) : .null,
+                    isWhole ? .text(start) : .null,
                     .text(String(isWhole ? max(next, state.horizon) : state.horizon)),
                 ])
             return differences
@@ -111,12 +111,12 @@ struct LogicalMending {
             let known = try publication.lines(of: tables).filter(\.isKnown)
             try publication.make(tables)
             try publication.acknowledge(known.map(\.table))
-            notes.append("the publication “\(state.publication)” was gone; it was made anew")
+            notes.append("the publication “\(state.publication)” was gone; it was recreated")
         }
         try slot.drop(state.slot)
-        try slot.makeAnew(state.slot)
+        try slot.recreate(state.slot)
         let what = current.map { $0.isLost ? "lost" : "of no use without it" } ?? "gone"
-        notes.append("the replication slot “\(state.slot)” was \(what); it was made anew")
+        notes.append("the replication slot “\(state.slot)” was \(what); it was recreated")
         return notes
     }
 

@@ -46,10 +46,10 @@ struct LogicalSlot {
                 pg_stat_activity, the oldest xact_start
                 """, sqlState: error.sqlState)
         }
-        guard let place = PostgresConnection.position(try rows.text(0, 0)) else {
+        guard let start = PostgresConnection.position(try rows.text(0, 0)) else {
             throw PostgresError(.other, "a slot was made of which nobody says where it begins")
         }
-        return place
+        return start
     }
 
     /// Drops the slot, outside any transaction; does nothing if there is none. It waits a moment
@@ -103,7 +103,7 @@ struct LogicalSlot {
 
     /// Makes the slot. It takes another name if a copy of the data set in another database of the
     /// server has the name.
-    func makeAnew(_ name: String) throws {
+    func recreate(_ name: String) throws {
         let taken = try connection.query(
             """
             SELECT EXISTS (SELECT FROM pg_catalog.pg_replication_slots WHERE slot_name = $1), \
@@ -120,7 +120,7 @@ struct LogicalSlot {
     }
 
     /// Returns the position from which the data set's slot has everything that is still unread.
-    func place() throws(PostgresError) -> String {
+    func unreadPosition() throws(PostgresError) -> String {
         let rows = try connection.query(
             """
             SELECT confirmed_flush_lsn::text FROM pg_catalog.pg_replication_slots \

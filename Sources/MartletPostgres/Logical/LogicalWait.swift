@@ -20,7 +20,7 @@ final class LogicalWait {
 
     /// Makes PostgreSQL write everything that was committed until now to disk.
     /// - Returns: A position in the write-ahead log after all of it.
-    func place() throws(PostgresError) -> UInt64 {
+    func flushedPosition() throws(PostgresError) -> UInt64 {
         let open: PostgresConnection
         if let connection {
             open = connection
@@ -34,7 +34,7 @@ final class LogicalWait {
             "SELECT pg_catalog.pg_logical_emit_message(true, 'martlet.wait', '')::text"
         ).text(0, 0)
         guard let position = PostgresConnection.position(text) else {
-            throw PostgresError(.other, "“\(text)” is no place in the write-ahead log")
+            throw PostgresError(.other, "“\(text)” is no position in the write-ahead log")
         }
         return position
     }
@@ -45,7 +45,7 @@ final class LogicalWait {
     func wait(rounds: Int = 500) throws(PostgresError) -> Bool {
         if let connection, !connection.isUsable() { close() }
         do throws(PostgresError) {
-            let place = PostgresConnection.place(try place())
+            let lsn = PostgresConnection.lsn(try flushedPosition())
             guard let connection else { return false }
             let look = [
                 PostgresStatement("SELECT pg_catalog.pg_sleep(0.001)"),
@@ -53,7 +53,7 @@ final class LogicalWait {
                     """
                     SELECT coalesce(position >= $1::text::pg_lsn, false), position IS NULL \
                     FROM _martlet.capture
-                    """, [.text(place)]),
+                    """, [.text(lsn)]),
             ]
             for _ in 0..<rounds {
                 // Each statement is a separate transaction, which sees later commits.

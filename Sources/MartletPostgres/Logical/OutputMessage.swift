@@ -97,7 +97,7 @@ enum OutputMessage: Hashable {
 /// Reads a message's fields. A field that is cut off reads as empty, and sets `isShort`.
 private struct OutputReader {
     private let bytes: [UInt8]
-    private var place = 0
+    private var position = 0
     /// Whether a field was longer than the bytes that are left.
     private(set) var isShort = false
 
@@ -105,15 +105,15 @@ private struct OutputReader {
         self.bytes = bytes
     }
 
-    var left: Int { bytes.count - place }
+    var left: Int { bytes.count - position }
 
     private mutating func take(_ count: Int) -> ArraySlice<UInt8>? {
         guard count >= 0, count <= left else {
             isShort = true
             return nil
         }
-        defer { place += count }
-        return bytes[place..<(place + count)]
+        defer { position += count }
+        return bytes[position..<(position + count)]
     }
 
     mutating func skip(_ count: Int) {
@@ -134,8 +134,8 @@ private struct OutputReader {
 
     /// Reads a text up to the next NUL.
     mutating func text() -> String {
-        let end = bytes[place...].firstIndex(of: 0) ?? bytes.endIndex
-        let text = text(end - place)
+        let end = bytes[position...].firstIndex(of: 0) ?? bytes.endIndex
+        let text = text(end - position)
         skip(1)
         return text
     }

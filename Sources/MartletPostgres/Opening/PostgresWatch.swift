@@ -132,7 +132,7 @@ package final class PostgresWatch {
             if let connection {
                 open = connection
             } else {
-                var options = PostgresPlace.options(name: "martlet watch", readOnly: true)
+                var options = ServedDatabase.options(name: "martlet watch", readOnly: true)
                 options.statement = .seconds(5)
                 options.answer = .seconds(10)
                 open = try PostgresConnection(address, options)

@@ -176,10 +176,10 @@ package struct PostgresDoctor {
             WHERE datname = current_database())::bigint, CURRENT_USER::text, current_database()::text
             """)
         var found: [Finding] = []
-        for (place, what) in ["ROLE", "DATABASE"].enumerated() {
-            let most = try row.integer(0, place)
+        for (index, what) in ["ROLE", "DATABASE"].enumerated() {
+            let most = try row.integer(0, index)
             guard most >= 0, most < Self.fewestConnections else { continue }
-            let name = PostgresConnection.quoted(try row.text(0, place + 2))
+            let name = PostgresConnection.quoted(try row.text(0, index + 2))
             found.append(
                 error(
                     "connections",

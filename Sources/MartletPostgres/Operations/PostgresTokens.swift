@@ -141,7 +141,7 @@ package final class PostgresTokens {
             }
         }
         let made = try PostgresConnection(
-            address, PostgresPlace.options(name: "martlet tokens"))
+            address, ServedDatabase.options(name: "martlet tokens"))
         connection = made
         return try body(made)
     }

@@ -74,7 +74,7 @@ struct SlotFindings {
                     "The replication slot “\(state.slot)” is \(slot == nil ? "gone" : "lost").",
                     "What other programs wrote since is in no entry of the log.",
                     """
-                    Start a server: it makes the slot anew and compares the tables with the log. Raise \
+                    Start a server: it recreates the slot and compares the tables with the log. Raise \
                     max_slot_wal_keep_size if servers are to be down for longer.
                     """)
             ]

@@ -74,12 +74,12 @@ struct PostgresModel {
                     """, [.array(relations)]),
             ]
         ])
-        var places: [Int64: Int] = [:]
-        for (position, table) in tables.enumerated() { places[Int64(table.relation)] = position }
+        var indices: [Int64: Int] = [:]
+        for (position, table) in tables.enumerated() { indices[Int64(table.relation)] = position }
         var deferring: Set<Int> = []
         let triggers = try answers[0][0].get()
         for row in 0..<triggers.count {
-            if let place = places[try triggers.integer(row, 0)] { deferring.insert(place) }
+            if let index = indices[try triggers.integer(row, 0)] { deferring.insert(index) }
         }
         self.deferring = deferring
         var columns: [ReferenceName: ReferenceColumn] = [:]
@@ -87,8 +87,8 @@ struct PostgresModel {
         for row in 0..<keys.count {
             let name = ReferenceName(
                 table: try keys.text(row, 0), constraint: try keys.text(row, 1))
-            guard let place = places[try keys.integer(row, 3)] else { continue }
-            columns[name] = ReferenceColumn(type: place, attribute: try keys.text(row, 2))
+            guard let index = indices[try keys.integer(row, 3)] else { continue }
+            columns[name] = ReferenceColumn(type: index, attribute: try keys.text(row, 2))
         }
         referenceColumns = columns
     }

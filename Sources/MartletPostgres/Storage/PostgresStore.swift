@@ -17,7 +17,7 @@ package final class PostgresStore {
     private let unsendable: UnsendableRows
     private let unreplicated: () -> Void
     /// The session; nil after a fault, until `recover` has made a new connection.
-    private var current: StoreSession?
+    private var current: DataSetSession?
     /// The last known head and floor, for the time without a session.
     private var last: (head: LogHead, floor: Revision)
 
@@ -63,13 +63,13 @@ package final class PostgresStore {
     private static func open(
         _ connect: () throws(PostgresError) -> PostgresConnection,
         _ unsendable: UnsendableRows
-    ) throws(StorageFault) -> (StoreSession, tables: Int64) {
+    ) throws(StorageFault) -> (DataSetSession, tables: Int64) {
         do {
             let connection = try connect()
             // This precedes reading the tables, so that the next look finds changes made meanwhile.
             let tables = try TableState.read(connection)
             let marks = try TriggerMarks.read(connection)
-            let session = try StoreSession(
+            let session = try DataSetSession(
                 connection: connection, schema: try PostgresSchema.read(connection),
                 state: tables, marks: marks, unsendable: unsendable)
             return (session, tables)
@@ -91,7 +91,7 @@ package final class PostgresStore {
 
     /// Runs `body` on the open session, and converts an error of PostgreSQL to a fault.
     private func working<Result>(
-        _ body: (StoreSession) throws(PostgresError) -> Result
+        _ body: (DataSetSession) throws(PostgresError) -> Result
     ) throws(StorageFault) -> Result {
         guard let current else {
             throw StorageFault(.failed, "there is no connection after an earlier fault")
@@ -205,8 +205,8 @@ extension PostgresStore: ServerStorage {
         }
     }
 
-    package func facts(for questions: [FactsRequest]) throws(StorageFault) -> [SetFacts] {
-        try working { (session) throws(PostgresError) in try session.facts(for: questions) }
+    package func facts(for requests: [FactsRequest]) throws(StorageFault) -> [SetFacts] {
+        try working { (session) throws(PostgresError) in try session.facts(for: requests) }
     }
 
     package func apply(_ works: [SetWork]) throws(StorageFault) -> [SetOutcome] {
@@ -214,10 +214,10 @@ extension PostgresStore: ServerStorage {
     }
 
     package func remember(
-        _ refusal: Refusal, of question: FactsRequest, now: Int64
+        _ refusal: Refusal, of request: FactsRequest, now: Int64
     ) throws(StorageFault) {
         try working { (session) throws(PostgresError) in
-            try session.remember(refusal, of: question, now: now)
+            try session.remember(refusal, of: request, now: now)
         }
     }
 
@@ -230,10 +230,10 @@ extension PostgresStore: ServerStorage {
     }
 
     package func truths(
-        of questions: [CurrentRowsRequest], setBytes: Int, maxBytes: Int
+        of requests: [CurrentRowsRequest], setBytes: Int, maxBytes: Int
     ) throws(StorageFault) -> [SetTruth] {
         try working { (session) throws(PostgresError) in
-            try session.truths(of: questions, setBytes: setBytes, maxBytes: maxBytes)
+            try session.truths(of: requests, setBytes: setBytes, maxBytes: maxBytes)
         }
     }
 }

@@ -15,14 +15,14 @@ struct RowLocks {
 
     /// Collects the rows of a batch's sets.
     /// - Parameter barred: The types whose rows cannot be locked.
-    init(_ questions: [FactsRequest], _ facts: [SetFacts], barred: Set<Int>) {
+    init(_ requests: [FactsRequest], _ facts: [SetFacts], barred: Set<Int>) {
         var named: Set<RecordAddress> = []
         func isNew(_ address: RecordAddress) -> Bool {
             guard !address.id.isTemporary, named.insert(address).inserted else { return false }
             return true
         }
-        for (question, facts) in zip(questions, facts) {
-            guard let plan = question.plan else { continue }
+        for (request, facts) in zip(requests, facts) {
+            guard let plan = request.plan else { continue }
             for change in plan.deletes {
                 let address = facts.permanentAddress(of: change.address)
                 guard !address.id.isTemporary else { continue }
@@ -115,7 +115,7 @@ extension TableFormat {
     }
 }
 
-extension StoreSession {
+extension DataSetSession {
     /// Locks the records that are not held yet, and reads the facts of all.
     func lockAndRead(
         _ addresses: [RecordAddress], held: HeldRows
@@ -221,7 +221,7 @@ extension StoreSession {
         guard !external.isEmpty else { return }
         // When the batch restarts, it has the writes in the log. It restarts only once, so a
         // program that writes without end stops nothing.
-        guard isAnew else {
+        guard isRestarted else {
             isOutdated = true
             throw PostgresError(.busy, "what other programs wrote was read under a batch")
         }

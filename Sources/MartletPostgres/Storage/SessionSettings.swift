@@ -67,15 +67,15 @@ struct SessionSettings {
     func restoring(_ left: SessionSettings) -> PostgresStatement? {
         let changed = values.indices.filter { values[$0] != left.values[$0] }
         guard !changed.isEmpty else { return nil }
-        let calls = changed.indices.map { place in
-            "pg_catalog.set_config('\(Self.names[changed[place]])', $\(place + 1)::text, false)"
+        let calls = changed.indices.map { index in
+            "pg_catalog.set_config('\(Self.names[changed[index]])', $\(index + 1)::text, false)"
         }
         return PostgresStatement(
             "SELECT \(calls.joined(separator: ", "))", changed.map { .text(values[$0]) })
     }
 }
 
-extension StoreSession {
+extension DataSetSession {
     /// Checks if a set's triggers changed a vital setting.
     /// - Parameters:
     ///   - left: The settings between the set's statements.

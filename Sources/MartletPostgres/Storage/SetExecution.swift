@@ -39,7 +39,7 @@ struct SetExecution {
     let captures: Bool
     /// Whether unique values were replaced temporarily.
     private let parking: Bool
-    private let session: StoreSession
+    private let session: DataSetSession
     private let revision: Revision
     private var effects: SetEffects
     private var stored: [RecordAddress: Attributes] = [:]
@@ -49,7 +49,7 @@ struct SetExecution {
     private(set) var written: [RecordAddress: RowFacts] = [:]
 
     init(
-        _ session: StoreSession, _ work: SetWork, revision: Revision,
+        _ session: DataSetSession, _ work: SetWork, revision: Revision,
         assigned: [RecordAddress: RecordID], savepoint: String, parking: Bool = false,
         isProbe: Bool = false
     ) {
@@ -66,7 +66,7 @@ struct SetExecution {
             isProbe: isProbe)
     }
 
-    static func captures(_ work: SetWork, _ session: StoreSession) -> Bool {
+    static func captures(_ work: SetWork, _ session: DataSetSession) -> Bool {
         written(by: work).contains { session.changesBehind($0) }
     }
 
@@ -98,13 +98,13 @@ struct SetExecution {
 
     /// The records that received permanent ids in place of temporary ones.
     var mappings: [PendingWrites.Mapping] {
-        guard work.question.device != 0 else { return [] }
+        guard work.request.device != 0 else { return [] }
         return plan.creates.compactMap { create in
             guard case .integer(let temporary) = create.id, temporary < 0,
                 case .integer(let id)? = assigned[create.address]
             else { return nil }
             return .init(
-                device: work.question.device, type: create.type, temporary: temporary, id: id)
+                device: work.request.device, type: create.type, temporary: temporary, id: id)
         }
     }
 
@@ -221,7 +221,7 @@ struct SetExecution {
     private mutating func write(
         _ before: RowFacts?, _ address: RecordAddress, isDeleted: Bool
     ) {
-        let device = work.question.device
+        let device = work.request.device
         written[address] =
             before?.changed(by: device, at: revision, isDeleted: isDeleted)
             ?? RowFacts(revision: revision, author: device, others: 0, isDeleted: isDeleted)
@@ -281,7 +281,7 @@ struct SetExecution {
     ) throws(SetFailure) {
         let before = facts.rows[address] ?? before
         let current = written[address] ?? before
-        let (place, form) = (rowsNow[address], session.model.forms[address.type])
+        let (found, form) = (rowsNow[address], session.model.forms[address.type])
         if current == nil, effects[address] == nil,
             let fault = SendableKey.fault(of: address.id, form.type)
         {
@@ -290,7 +290,7 @@ struct SetExecution {
         }
         let outcome = try effects.update(
             address, listing: names, facts: current, of: form.columns
-        ) { (names) throws(SetFailure) in try Self.row(place, names, form) }
+        ) { (names) throws(SetFailure) in try Self.row(found, names, form) }
         switch outcome {
         case .noted: break
         case .deleted: write(before ?? current, address, isDeleted: true)
@@ -307,12 +307,12 @@ struct SetExecution {
     }
 
     private static func row(
-        _ place: Row?, _ names: [String]?, _ form: TableFormat
+        _ found: Row?, _ names: [String]?, _ form: TableFormat
     ) throws(SetFailure) -> Attributes? {
-        guard let place else { return nil }
+        guard let found else { return nil }
         return try SetFailure.of { () throws(PostgresError) in
-            guard let names else { return try form.attributes(place.rows, place.row) }
-            return try form.attributes(names, place.rows, place.row)
+            guard let names else { return try form.attributes(found.rows, found.row) }
+            return try form.attributes(names, found.rows, found.row)
         }
     }
 }

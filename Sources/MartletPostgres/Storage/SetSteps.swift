@@ -40,24 +40,24 @@ struct SetSteps {
         }
 
         private(set) var all: [Group] = []
-        private var places: [Form: Int] = [:]
+        private var indices: [Form: Int] = [:]
 
         /// Adds a record to the group of its type and attributes.
         /// - Returns: The group's index.
         mutating func add(_ id: RecordID, _ attributes: Attributes, _ type: Int) -> Int {
             let form = Form(type: type, names: attributes.names)
-            let place = places[form] ?? all.count
-            if place == all.count {
-                places[form] = place
+            let index = indices[form] ?? all.count
+            if index == all.count {
+                indices[form] = index
                 all.append(Group(type: type, names: attributes.names))
             }
-            all[place].ids.append(id)
-            all[place].records.append(attributes)
-            return place
+            all[index].ids.append(id)
+            all[index].records.append(attributes)
+            return index
         }
     }
 
-    private let session: StoreSession
+    private let session: DataSetSession
     private let plan: SetPlan
     private let facts: SetFacts
     private let assigned: [RecordAddress: RecordID]
@@ -76,7 +76,7 @@ struct SetSteps {
     ///   - savepoint: The savepoint under which the set is carried out.
     ///   - limit: The milliseconds that a statement may take; nil for the usual time.
     init(
-        _ session: StoreSession, _ plan: SetPlan, _ facts: SetFacts,
+        _ session: DataSetSession, _ plan: SetPlan, _ facts: SetFacts,
         assigned: [RecordAddress: RecordID], savepoint: String, captures: Bool, parking: Bool,
         limit: Int64?, isProbe: Bool = false
     ) {
@@ -141,14 +141,14 @@ struct SetSteps {
 
     private mutating func addCreates() {
         var groups = Groups()
-        var places: [RecordAddress: Int] = [:]
+        var groupOf: [RecordAddress: Int] = [:]
         for create in plan.creates {
             let id = assigned[create.address] ?? create.id
             let attributes = session.resolved(create, assigned: assigned, facts)
-            places[RecordAddress(create.type, id)] = groups.add(id, attributes, create.type)
+            groupOf[RecordAddress(create.type, id)] = groups.add(id, attributes, create.type)
         }
-        for place in parentsFirst(groups.all, places) {
-            let group = groups.all[place]
+        for index in parentsFirst(groups.all, groupOf) {
+            let group = groups.all[index]
             addWrite(
                 session.model.forms[group.type].creating(group.ids, group.names, group.records),
                 .created(type: group.type))
@@ -157,17 +157,17 @@ struct SetSteps {
 
     /// Returns the groups with parents first. Groups that refer to each other in a circle keep the
     /// set's order.
-    private func parentsFirst(_ groups: [Group], _ places: [RecordAddress: Int]) -> [Int] {
+    private func parentsFirst(_ groups: [Group], _ groupOf: [RecordAddress: Int]) -> [Int] {
         guard groups.count > 1 else { return Array(groups.indices) }
         var parents = groups.map { _ in Set<Int>() }
-        for (place, group) in groups.enumerated() {
+        for (position, group) in groups.enumerated() {
             for (attribute, target) in session.model.forms[group.type].columns.references {
                 guard let index = group.names.firstIndex(of: attribute) else { continue }
                 for record in group.records {
                     guard let id = RecordID(record.values[index]),
-                        let parent = places[RecordAddress(target, id)], parent != place
+                        let parent = groupOf[RecordAddress(target, id)], parent != position
                     else { continue }
-                    parents[place].insert(parent)
+                    parents[position].insert(parent)
                 }
             }
         }
@@ -182,8 +182,8 @@ struct SetSteps {
     where Parents.Element == Set<Int>, Parents.Index == Int {
         var children = Array(repeating: [Int](), count: parents.count)
         var waiting = parents.map(\.count)
-        for (place, parents) in parents.enumerated() {
-            for parent in parents { children[parent].append(place) }
+        for (index, parents) in parents.enumerated() {
+            for parent in parents { children[parent].append(index) }
         }
         var isDone = Array(repeating: false, count: parents.count)
         var free = (0..<parents.count).reversed().filter { waiting[$0] == 0 }
@@ -237,15 +237,15 @@ struct SetSteps {
         let parts = ids.sorted { $0.key < $1.key }
         // Children go before their parents.
         var children = parts.map { _ in Set<Int>() }
-        for (place, (type, _)) in parts.enumerated() {
+        for (index, (type, _)) in parts.enumerated() {
             for (_, target) in session.model.forms[type].columns.references {
-                guard let parent = parts.firstIndex(where: { $0.key == target }), parent != place
+                guard let parent = parts.firstIndex(where: { $0.key == target }), parent != index
                 else { continue }
-                children[parent].insert(place)
+                children[parent].insert(index)
             }
         }
-        for place in Self.ordered(children) {
-            let (type, ids) = parts[place]
+        for index in Self.ordered(children) {
+            let (type, ids) = parts[index]
             addWrite(session.model.forms[type].deleting(ids))
         }
     }
@@ -292,13 +292,13 @@ extension SetSteps {
 }
 
 private struct Parking {
-    private struct Place: Hashable {
+    private struct ParkedColumn: Hashable {
         let type: Int
         let attribute: String
     }
 
     let forms: [TableFormat]
-    private var parked: [Place: (ids: [RecordID], values: [Attributes])] = [:]
+    private var parked: [ParkedColumn: (ids: [RecordID], values: [Attributes])] = [:]
     private var number: Int64 = 0
 
     init(forms: [TableFormat]) {
@@ -315,9 +315,9 @@ private struct Parking {
         guard let value = chosen.isRequired ? Self.spare(column.form, number) : .null else {
             return
         }
-        let place = Place(type: type, attribute: chosen.name)
-        parked[place, default: ([], [])].ids.append(id)
-        parked[place]?.values.append(Attributes(names: [chosen.name], values: [value]))
+        let key = ParkedColumn(type: type, attribute: chosen.name)
+        parked[key, default: ([], [])].ids.append(id)
+        parked[key]?.values.append(Attributes(names: [chosen.name], values: [value]))
     }
 
     /// Returns a value that no record has; nil for types without one.
@@ -334,8 +334,8 @@ private struct Parking {
         let order = parked.sorted {
             ($0.key.type, $0.key.attribute) < ($1.key.type, $1.key.attribute)
         }
-        return order.map { place, rows in
-            forms[place.type].changing(rows.ids, [place.attribute], rows.values)
+        return order.map { key, rows in
+            forms[key.type].changing(rows.ids, [key.attribute], rows.values)
         }
     }
 }

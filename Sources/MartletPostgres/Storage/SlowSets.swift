@@ -60,13 +60,13 @@ struct SlowSets {
     /// - Returns: Whether this has continued for so long that the operator should be told.
     mutating func noteObstruction(of work: SetWork) -> Bool {
         if obstructions.count >= Self.mostKept { obstructions.removeAll() }
-        obstructions[work.question.content, default: 0] += 1
-        return obstructions[work.question.content]?.isMultiple(of: Self.mostInTheWay) == true
+        obstructions[work.request.content, default: 0] += 1
+        return obstructions[work.request.content]?.isMultiple(of: Self.mostInTheWay) == true
     }
 
     /// Notes that a set was carried out.
     mutating func noteEndOfObstruction(of work: SetWork) {
-        if !obstructions.isEmpty { obstructions[work.question.content] = nil }
+        if !obstructions.isEmpty { obstructions[work.request.content] = nil }
     }
 
     /// Notes that the connection ended while these sets were under way.
@@ -74,19 +74,19 @@ struct SlowSets {
         isCareful = works.count > 1
         guard works.count == 1, let work = works.first else { return }
         endings.removeAll { $0.until + Self.duration <= work.now }
-        let content = work.question.content
-        guard let place = endings.firstIndex(where: { $0.content == content }) else {
+        let content = work.request.content
+        guard let index = endings.firstIndex(where: { $0.content == content }) else {
             if endings.count >= Self.mostKept { endings.removeFirst() }
             endings.append(Ending(content: content, until: work.now))
             return
         }
-        endings[place].until = work.now + StoreSession.repairSeconds * 1_000
+        endings[index].until = work.now + DataSetSession.repairSeconds * 1_000
     }
 
     /// Returns the seconds for which a set must not be tried because it ended the connection; nil
     /// if it may be tried.
     func waitAfterEnd(of work: SetWork) -> Int64? {
-        endings.first { $0.content == work.question.content && $0.until > work.now }
+        endings.first { $0.content == work.request.content && $0.until > work.now }
             .map { ($0.until - work.now + 999) / 1_000 }
     }
 
@@ -97,9 +97,9 @@ struct SlowSets {
         if cancelled.count >= Self.mostKept { cancelled.removeFirst() }
         cancelled.append(
             Cancelled(
-                device: work.question.device, identifier: work.question.identifier,
-                content: work.question.content, types: Set(work.plan.types),
-                until: now + StoreSession.repairSeconds * 1_000))
+                device: work.request.device, identifier: work.request.identifier,
+                content: work.request.content, types: Set(work.plan.types),
+                until: now + DataSetSession.repairSeconds * 1_000))
         for type in work.plan.types {
             if let held = types[type], held.until > work.now {
                 // The limit's end is not postponed, so that a set that needs more time gets it in
@@ -114,14 +114,14 @@ struct SlowSets {
     /// Returns the seconds for which a set must not be tried; nil if it may be tried.
     func wait(of work: SetWork) -> Int64? {
         guard !cancelled.isEmpty else { return nil }
-        let question = work.question
+        let request = work.request
         let own = cancelled.filter {
-            $0.device == question.device && $0.until > work.now
+            $0.device == request.device && $0.until > work.now
                 && !$0.types.isDisjoint(with: work.plan.types)
         }
         let same = own.last {
-            $0.content == question.content
-                || $0.identifier != nil && $0.identifier == question.identifier
+            $0.content == request.content
+                || $0.identifier != nil && $0.identifier == request.identifier
         }
         let cause =
             same

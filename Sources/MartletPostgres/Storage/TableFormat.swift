@@ -9,7 +9,7 @@ final class TableFormat {
     let position: Int
     let table: PostgresTable
     let columns: TypeColumns
-    private let places: [String: Int]
+    private let columnIndices: [String: Int]
     private var writings: [Writing: String] = [:]
     /// The most statement texts to keep.
     private static let mostWritings = 1_000
@@ -26,9 +26,11 @@ final class TableFormat {
         self.position = position
         self.table = table
         columns = TypeColumns(table.type, schema: schema)
-        var places: [String: Int] = [:]
-        for (place, column) in table.columns.enumerated() { places[column.name] = place }
-        self.places = places
+        var columnIndices: [String: Int] = [:]
+        for (columnIndex, column) in table.columns.enumerated() {
+            columnIndices[column.name] = columnIndex
+        }
+        self.columnIndices = columnIndices
     }
 
     var type: EntityType { table.type }
@@ -36,7 +38,7 @@ final class TableFormat {
 
     /// Returns the column of an attribute.
     func column(_ name: String) -> PostgresColumn? {
-        places[name].map { table.columns[$0] }
+        columnIndices[name].map { table.columns[$0] }
     }
 
     // MARK: - Keys
@@ -103,8 +105,8 @@ final class TableFormat {
     ) throws(PostgresError) -> Attributes {
         var values: [Value] = []
         values.reserveCapacity(table.columns.count)
-        for (place, column) in table.columns.enumerated() {
-            values.append(try column.value(of: rows, row, field + place))
+        for (columnIndex, column) in table.columns.enumerated() {
+            values.append(try column.value(of: rows, row, field + columnIndex))
         }
         let attributes = Attributes(names: columns.names, values: values)
         guard !attributes.exceeds(Limits.rowBytes) else {
@@ -120,11 +122,11 @@ final class TableFormat {
         var values: [Value] = []
         values.reserveCapacity(names.count)
         for name in names {
-            guard let place = places[name] else {
+            guard let columnIndex = columnIndices[name] else {
                 values.append(.null)
                 continue
             }
-            values.append(try table.columns[place].value(of: rows, row, field + place))
+            values.append(try table.columns[columnIndex].value(of: rows, row, field + columnIndex))
         }
         return Attributes(names: names, values: values)
     }
@@ -136,8 +138,8 @@ final class TableFormat {
         var values: [Value] = []
         values.reserveCapacity(names.count)
         for (index, name) in names.enumerated() {
-            guard let place = places[name] else { continue }
-            values.append(try table.columns[place].value(of: rows, row, index + 1))
+            guard let columnIndex = columnIndices[name] else { continue }
+            values.append(try table.columns[columnIndex].value(of: rows, row, index + 1))
         }
         return Attributes(names: names, values: values)
     }

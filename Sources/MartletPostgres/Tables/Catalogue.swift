@@ -12,24 +12,24 @@ struct Catalogue {
     ) throws(PostgresError) -> Catalogue {
         let oids = PostgresValue.array(PostgresArray(relations.map { .integer(Int64($0)) }))
         var found: [UInt32: CatalogueTable] = [:]
-        let rows = try connection.query(tableQuestion, [oids])
+        let rows = try connection.query(tableQuery, [oids])
         for row in 0..<rows.count {
             let table = try CatalogueTable(rows, row)
             found[table.oid] = table
         }
         var types: Set<UInt32> = []
-        let columns = try connection.query(columnQuestion, [oids])
+        let columns = try connection.query(columnQuery, [oids])
         for row in 0..<columns.count {
             let column = try CatalogueColumn(columns, row)
             types.insert(column.type)
             found[UInt32(try columns.integer(row, 0))]?.columns.append(column)
         }
-        let keys = try connection.query(foreignKeyQuestion, [oids])
+        let keys = try connection.query(foreignKeyQuery, [oids])
         for row in 0..<keys.count {
             found[UInt32(try keys.integer(row, 0))]?.foreignKeys.append(
                 try CatalogueForeignKey(keys, row))
         }
-        let indexes = try connection.query(indexQuestion, [oids])
+        let indexes = try connection.query(indexQuery, [oids])
         for row in 0..<indexes.count {
             found[UInt32(try indexes.integer(row, 0))]?.indexes.append(
                 try CatalogueIndex(indexes, row))
@@ -37,7 +37,7 @@ struct Catalogue {
         var catalogue = Catalogue()
         catalogue.tables = relations.compactMap { found[$0] }
         let numbers = types.sorted().map { PostgresValue.integer(Int64($0)) }
-        let answer = try connection.query(typeQuestion, [.array(PostgresArray(numbers))])
+        let answer = try connection.query(typeQuery, [.array(PostgresArray(numbers))])
         for row in 0..<answer.count {
             let type = try CatalogueType(answer, row)
             catalogue.types[type.oid] = type
@@ -108,7 +108,7 @@ struct Catalogue {
         """
     }
 
-    private static let tableQuestion = """
+    private static let tableQuery = """
         SELECT c.oid::bigint, n.nspname::text, c.relname::text, c.relkind::text,
             c.relpersistence::text, c.relispartition, c.relrowsecurity,
             pg_catalog.pg_get_userbyid(c.relowner)::text,
@@ -120,7 +120,7 @@ struct Catalogue {
         WHERE c.oid = ANY ($1::oid[])
         """
 
-    private static let columnQuestion = """
+    private static let columnQuery = """
         SELECT a.attrelid::bigint, a.attnum::bigint, a.attname::text, a.atttypid::bigint,
             a.atttypmod::bigint, pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull,
             a.attidentity::text, a.attgenerated::text,
@@ -137,7 +137,7 @@ struct Catalogue {
         ORDER BY a.attrelid, a.attnum
         """
 
-    private static let foreignKeyQuestion = """
+    private static let foreignKeyQuery = """
         SELECT conrelid::bigint, conname::text, conkey::bigint[], confrelid::bigint,
             confkey::bigint[], confdeltype::text, confupdtype::text, condeferrable, convalidated
         FROM pg_catalog.pg_constraint
@@ -145,7 +145,7 @@ struct Catalogue {
         """
 
     // The column for NULLS NOT DISTINCT exists from version 15 on.
-    private static let indexQuestion = """
+    private static let indexQuery = """
         SELECT i.indrelid::bigint, i.indisprimary,
             (i.indkey::smallint[])[0:i.indnkeyatts - 1]::bigint[], i.indpred IS NOT NULL,
             coalesce((to_jsonb(i) ->> 'indnullsnotdistinct')::boolean, false)
@@ -154,7 +154,7 @@ struct Catalogue {
         ORDER BY i.indrelid, c.relname
         """
 
-    private static let typeQuestion = """
+    private static let typeQuery = """
         WITH RECURSIVE found AS (
             SELECT t.oid, t.typname, t.typtype, t.typbasetype, t.typtypmod, t.typelem,
                 t.typcategory, t.typnotnull, t.typdefault, n.nspname

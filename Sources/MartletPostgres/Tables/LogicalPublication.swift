@@ -86,12 +86,12 @@ struct LogicalPublication {
     func lines(of tables: [PostgresTable]) throws(PostgresError) -> [Line] {
         let rows = try connection.query(
             "SELECT t.number, \(Self.member), t.published FROM _martlet.types AS t")
-        var places: [Int64: Int] = [:]
-        for row in 0..<rows.count { places[try rows.integer(row, 0)] = row }
+        var rowIndices: [Int64: Int] = [:]
+        for row in 0..<rows.count { rowIndices[try rows.integer(row, 0)] = row }
         let checks = LogicalChecks(connection)
         var lines: [Line] = []
         for table in tables {
-            guard let row = places[table.number] else { continue }
+            guard let row = rowIndices[table.number] else { continue }
             lines.append(
                 Line(
                     table: table, member: rows.isNull(row, 1) ? nil : try rows.text(row, 1),

@@ -16,7 +16,7 @@ struct PendingWrites {
 
     private struct StoredRefusal {
         let refusal: Refusal
-        let question: FactsRequest
+        let request: FactsRequest
         let now: Int64
     }
 
@@ -41,11 +41,11 @@ struct PendingWrites {
         entries.append((entry, content))
     }
 
-    mutating func remember(_ refusal: Refusal, of question: FactsRequest, now: Int64) {
-        guard question.device != 0, question.identifier != nil || question.sequence != nil else {
+    mutating func remember(_ refusal: Refusal, of request: FactsRequest, now: Int64) {
+        guard request.device != 0, request.identifier != nil || request.sequence != nil else {
             return
         }
-        refusals.append(StoredRefusal(refusal: refusal, question: question, now: now))
+        refusals.append(StoredRefusal(refusal: refusal, request: request, now: now))
     }
 
     mutating func acknowledge(_ sequence: Int64, device: KnownDevice) {
@@ -147,12 +147,12 @@ struct PendingWrites {
     }
 
     private func refusing() -> [PostgresStatement] {
-        let questions = refusals.map(\.question)
-        let sequences: [PostgresValue] = questions.map {
+        let requests = refusals.map(\.request)
+        let sequences: [PostgresValue] = requests.map {
             $0.sequence.map { .integer($0) } ?? .null
         }
-        let identifiers = Self.texts(questions.map(\.identifier))
-        let devices = Self.integers(questions.map(\.device))
+        let identifiers = Self.texts(requests.map(\.identifier))
+        let devices = Self.integers(requests.map(\.device))
         return [
             // A new verdict replaces one that the schema has outlived.
             PostgresStatement(
@@ -173,7 +173,7 @@ struct PendingWrites {
                 """,
                 [
                     devices, .array(PostgresArray(sequences)), identifiers,
-                    .array(PostgresArray(questions.map { .binary($0.content) })),
+                    .array(PostgresArray(requests.map { .binary($0.content) })),
                     Self.texts(refusals.map(\.refusal.reason.rawValue)),
                     Self.texts(refusals.map(\.refusal.message)),
                     Self.integers(refusals.map(\.now)),

@@ -125,8 +125,8 @@ struct TableRows {
         let id = try table.key.id(from: rows, row, 0)
         var values: [Value] = []
         values.reserveCapacity(columns.count)
-        for (place, column) in columns.enumerated() {
-            let stored = try rows.value(row, place + 1)
+        for (index, column) in columns.enumerated() {
+            let stored = try rows.value(row, index + 1)
             do throws(UnsendableValue) {
                 values.append(try column.value(from: stored))
             } catch {

@@ -42,9 +42,9 @@ package final class BlockShelf {
         where isTrue: (Revision, LineageHash) throws(StorageFault) -> Bool
     ) throws(StorageFault) -> SealedBlock? {
         // One byte more than the limit shows if the value is longer than a block may be.
-        let question = RedisCommand(
+        let command = RedisCommand(
             "GETRANGE", Self.name(of: dataSet, first), "0", "\(SealedBlock.mostBytes)")
-        guard let answer = link.answers(to: [question])?.first else { return nil }
+        guard let answer = link.answers(to: [command])?.first else { return nil }
         if case .bytes(let bytes) = answer, bytes.isEmpty {
             link.counters.count { $0.misses += 1 }
             return nil

@@ -140,9 +140,9 @@ package final class CachedLog: LogSource {
     }
 
     package func difference(
-        _ question: DifferenceRequest, limit: () -> Revision
+        _ request: DifferenceRequest, limit: () -> Revision
     ) throws(StorageFault) -> DifferencePart {
-        try source.difference(question, limit: limit)
+        try source.difference(request, limit: limit)
     }
 
     package func times(of revisions: [Revision]) throws(StorageFault) -> [Revision: Int64] {

@@ -52,17 +52,17 @@ struct DeltaQuery: Sendable {
     /// - Parameters:
     ///   - byteLimit: See `DeltaRequest`.
     ///   - mostEntryBytes: See `DeltaRequest`.
-    func question(
+    func deltaRequest(
         _ principal: Principal, byteLimit: Int = Listening.batchBytes,
         mostEntryBytes: Int = Listening.entryBytes
     ) -> DeltaRequest {
-        var question = DeltaRequest(principal: principal, since: since, byteLimit: byteLimit)
-        question.clientID = clientID
-        question.dataSet = dataSet
-        question.lineage = lineage
-        question.wantsRows = wantsRows
-        question.takesEntriesOnly = takesEntriesOnly
-        question.mostEntryBytes = mostEntryBytes
-        return question
+        var request = DeltaRequest(principal: principal, since: since, byteLimit: byteLimit)
+        request.clientID = clientID
+        request.dataSet = dataSet
+        request.lineage = lineage
+        request.wantsRows = wantsRows
+        request.takesEntriesOnly = takesEntriesOnly
+        request.mostEntryBytes = mostEntryBytes
+        return request
     }
 }

@@ -69,7 +69,7 @@ struct DeltaSocket: Sendable {
     private func follow(_ listening: Listening, _ socket: WebSocket) async {
         do {
             // The WebSocket itself pings when it is quiet, so nothing is sent here.
-            let ending = try await listening.run(query.question(listening.record.principal)) {
+            let ending = try await listening.run(query.deltaRequest(listening.record.principal)) {
                 try await socket.send($0.json)
             } quiet: {
             }
@@ -136,10 +136,10 @@ extension RequestHandler {
                 return upgrade(handshake, socket, token: nil)
             }
             let record = try await admitted(request)
-            let question = query.question(record.principal)
+            let deltaRequest = query.deltaRequest(record.principal)
             let claim = AnswerClaim(of: Self.party(record))
             let answer = try await dataSets.ask(record.dataSet) {
-                await $0.deltas(question, claim)
+                await $0.deltas(deltaRequest, claim)
             }
             var outcome = upgrade(handshake, socket, token: Self.bearer(request))
             if case .failure(let problem) = answer {

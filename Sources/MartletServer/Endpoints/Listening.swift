@@ -35,23 +35,23 @@ struct Listening: Sendable {
     ///   - quiet: Gives a sign of life, once in each `heartbeat` of the handler.
     /// - Throws: The errors of `send` and `quiet`, `CancellationError`, and the storage's failures.
     func run(
-        _ question: DeltaRequest, _ first: DeltaBatchBytes? = nil,
+        _ request: DeltaRequest, _ first: DeltaBatchBytes? = nil,
         send: (DeltaBatchBytes) async throws -> Void, quiet: () async throws -> Void
     ) async throws -> Ending {
-        var question = question
+        var request = request
         let generation = try await handler.tokenWatch.generation(handler.tokens)
         if let first {
             if !first.isEmpty { try await send(first) }
-            question.advance(past: first)
+            request.advance(past: first)
         }
-        return try await follow(question, generation, send: send, quiet: quiet)
+        return try await follow(request, generation, send: send, quiet: quiet)
     }
 
     private func follow(
         _ start: DeltaRequest, _ tokens: Int64,
         send: (DeltaBatchBytes) async throws -> Void, quiet: () async throws -> Void
     ) async throws -> Ending {
-        var question = start
+        var request = start
         var generation = tokens
         var sign = ContinuousClock.now
         while true {
@@ -65,21 +65,21 @@ struct Listening: Sendable {
                 }
                 generation = current
             }
-            switch await batch(question) {
+            switch await batch(request) {
             case .failure(let problem):
                 return service.signal.isStopped ? .stopping : .problem(problem)
             case .success(let batch) where !batch.isEmpty:
                 try await send(batch)
-                question.advance(past: batch)
+                request.advance(past: batch)
                 if ContinuousClock.now - sign >= handler.heartbeat {
                     sign = .now
                     try await quiet()
                 }
-                if batch.more || question.wantsRows { continue }
+                if batch.more || request.wantsRows { continue }
             case .success: break
             }
             let pause = min(handler.heartbeat, max(left ?? handler.heartbeat, .milliseconds(1)))
-            if await !service.signal.wait(beyond: question.since, for: pause) {
+            if await !service.signal.wait(beyond: request.since, for: pause) {
                 try Task.checkCancellation()
                 if service.signal.isStopped { return .stopping }
                 sign = .now
@@ -93,12 +93,12 @@ struct Listening: Sendable {
         record.expires.map { .milliseconds($0 - handler.now()) }
     }
 
-    private func batch(_ question: DeltaRequest) async -> Result<DeltaBatchBytes, Problem> {
-        if let made = service.madeDeltas(question) { return .success(made) }
+    private func batch(_ request: DeltaRequest) async -> Result<DeltaBatchBytes, Problem> {
+        if let made = service.madeDeltas(request) { return .success(made) }
         // The claim ends with this call, so that another batch can be made meanwhile. Bytes that
         // wait for a listener are counted elsewhere.
         let claim = AnswerClaim(of: RequestHandler.party(record))
         defer { claim.giveBack() }
-        return await service.deltas(question, claim)
+        return await service.deltas(request, claim)
     }
 }

@@ -34,24 +34,24 @@ extension RequestHandler {
             let isStream = request.headers["accept"]?.contains("text/event-stream") == true
             let query = try DeltaQuery(request, isEvents: isStream)
             // The server compresses single answers, but not streams.
-            let question =
+            let deltaRequest =
                 isStream
-                ? query.question(token.principal)
-                : query.question(
+                ? query.deltaRequest(token.principal)
+                : query.deltaRequest(
                     token.principal, byteLimit: Limits.answerBytes, mostEntryBytes: .max)
             let claim = AnswerClaim(of: Self.party(token))
             let first = try await dataSets.ask(token.dataSet) {
-                await $0.deltas(question, claim)
+                await $0.deltas(deltaRequest, claim)
             }.get()
             var outcome: Outcome
             if isStream {
-                outcome = stream(question, first, token, request, begin)
+                outcome = stream(deltaRequest, first, token, request, begin)
             } else {
                 outcome = try await poll(
-                    question, first, query.wait, token.dataSet, request, claim)
+                    deltaRequest, first, query.wait, token.dataSet, request, claim)
                 outcome.response.attachment = claim
             }
-            outcome.device = question.clientID
+            outcome.device = deltaRequest.clientID
             return outcome
         } catch let problem as Problem {
             return Outcome(problem)
@@ -72,7 +72,7 @@ extension RequestHandler {
     // MARK: - Once
 
     private func poll(
-        _ question: DeltaRequest, _ first: DeltaBatchBytes, _ wait: Int64,
+        _ deltaRequest: DeltaRequest, _ first: DeltaBatchBytes, _ wait: Int64,
         _ dataSet: String, _ request: HTTPRequest, _ claim: AnswerClaim
     ) async throws -> Outcome {
         var batch = first
@@ -81,11 +81,11 @@ extension RequestHandler {
             claim.giveBack()
             await request.stopCounting()
             try await dataSets.use(dataSet) { service in
-                _ = await service.signal.wait(beyond: question.since, for: .seconds(wait))
+                _ = await service.signal.wait(beyond: deltaRequest.since, for: .seconds(wait))
             }
             // The token may have been revoked during the wait.
             _ = try await admitted(request)
-            batch = try await dataSets.ask(dataSet) { await $0.deltas(question, claim) }.get()
+            batch = try await dataSets.ask(dataSet) { await $0.deltas(deltaRequest, claim) }.get()
         }
         let isWorthwhile = batch.json.count > 512
         let acceptsGzip = ContentCoding.acceptsGzip(request.headers["accept-encoding"])
@@ -96,7 +96,7 @@ extension RequestHandler {
     // MARK: - As events
 
     private func stream(
-        _ question: DeltaRequest, _ first: DeltaBatchBytes, _ token: TokenRecord,
+        _ deltaRequest: DeltaRequest, _ first: DeltaBatchBytes, _ token: TokenRecord,
         _ request: HTTPRequest, _ begin: ContinuousClock.Instant
     ) -> Outcome {
         var response = HTTPResponse(
@@ -111,7 +111,7 @@ extension RequestHandler {
             try await dataSets.use(token.dataSet) { service in
                 let listening = Listening(
                     handler: self, service: service, token: bearer, record: token)
-                _ = try await listening.run(question, first) {
+                _ = try await listening.run(deltaRequest, first) {
                     try await writer.write(Self.event($0))
                 } quiet: {
                     // The comment line has the milliseconds since the request. A listener that

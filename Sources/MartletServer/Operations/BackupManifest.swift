@@ -100,15 +100,15 @@ public struct BackupManifest: Hashable, Sendable, Codable {
     public func write(beside backup: String) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        let draft = Self.draftPath(of: Self.path(of: backup))
-        defer { try? FileManager.default.removeItem(atPath: draft) }
-        try encoder.encode(self).write(to: URL(fileURLWithPath: draft))
-        try Self.place(draft, at: Self.path(of: backup))
+        let unfinished = Self.unfinishedPath(of: Self.path(of: backup))
+        defer { try? FileManager.default.removeItem(atPath: unfinished) }
+        try encoder.encode(self).write(to: URL(fileURLWithPath: unfinished))
+        try Self.commit(unfinished, at: Self.path(of: backup))
     }
 
     /// Returns the path of a backup's file until it is complete. A second process that makes the
     /// same backup has another path.
-    package static func draftPath(of path: String) -> String {
+    package static func unfinishedPath(of path: String) -> String {
         "\(path).\(ProcessInfo.processInfo.processIdentifier).partial"
     }
 
@@ -116,12 +116,14 @@ public struct BackupManifest: Hashable, Sendable, Codable {
     /// returns.
     ///
     /// - Throws: `ServerFailure` if the disk does not take them.
-    package static func place(_ draft: String, at path: String) throws {
+    package static func commit(_ unfinished: String, at path: String) throws {
         let target = URL(fileURLWithPath: path)
         do {
-            try OpenFile(readingFrom: draft).synchronize()
+            try OpenFile(readingFrom: unfinished).synchronize()
             try Folder(path: target.deletingLastPathComponent().path)
-                .rename(URL(fileURLWithPath: draft).lastPathComponent, to: target.lastPathComponent)
+                .rename(
+                    URL(fileURLWithPath: unfinished).lastPathComponent, to: target.lastPathComponent
+                )
         } catch {
             throw ServerFailure(
                 """

@@ -50,9 +50,9 @@ package struct Compaction {
     package static func run(
         postgres address: PostgresAddress, keeping newest: Int64
     ) throws -> Result {
-        let store = try PostgresStore(address, PostgresPlace.options(name: "martlet compact"))
+        let store = try PostgresStore(address, ServedDatabase.options(name: "martlet compact"))
         let log = PostgresLog(
-            address, PostgresPlace.options(name: "martlet compact"), schema: store.schema,
+            address, ServedDatabase.options(name: "martlet compact"), schema: store.schema,
             unsendable: UnsendableRows())
         let node = try DataSetNode(
             storage: store, log: log, rules: .everything, filter: .everything,

@@ -50,17 +50,17 @@ public struct EmbeddedBackup {
         for file in [out, outTokens] where FileManager.default.fileExists(atPath: file) {
             throw ServerFailure("There is a file “\(file)” already; give another name.")
         }
-        let draft = BackupManifest.draftPath(of: out)
-        let draftTokens = BackupManifest.draftPath(of: outTokens)
+        let unfinished = BackupManifest.unfinishedPath(of: out)
+        let unfinishedTokens = BackupManifest.unfinishedPath(of: outTokens)
         func clear() {
-            for file in [draft, draft + "-journal", draftTokens] {
+            for file in [unfinished, unfinished + "-journal", unfinishedTokens] {
                 try? FileManager.default.removeItem(atPath: file)
             }
         }
         clear()
         defer { clear() }
         do {
-            try copy(to: draft)
+            try copy(to: unfinished)
         } catch let error as SQLiteError where error.isDiskFull || error.isInputOutput {
             throw ServerFailure(
                 """
@@ -68,26 +68,26 @@ public struct EmbeddedBackup {
                 that the second has room, and that “ulimit -f” allows such a file.
                 """)
         }
-        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: draft)
-        let head = try DataSetFile(draft).check()
-        let sum = try FileSum(of: draft)
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: unfinished)
+        let head = try DataSetFile(unfinished).check()
+        let sum = try FileSum(of: unfinished)
         var manifest = BackupManifest(
             storage: .sqlite, dataSet: dataSet, identity: head.identity, revision: head.revision,
             lineage: head.lineage, schema: head.schema, time: time, bytes: sum.bytes,
             sha256: sum.sha256)
-        if try TokenStore.copy(of: dataSet, in: directory, to: draftTokens) {
-            let sum = try FileSum(of: draftTokens)
+        if try TokenStore.copy(of: dataSet, in: directory, to: unfinishedTokens) {
+            let sum = try FileSum(of: unfinishedTokens)
             manifest.tokens = .init(bytes: sum.bytes, sha256: sum.sha256)
-            try BackupManifest.place(draftTokens, at: outTokens)
+            try BackupManifest.commit(unfinishedTokens, at: outTokens)
         }
-        try BackupManifest.place(draft, at: out)
+        try BackupManifest.commit(unfinished, at: out)
         try manifest.write(beside: out)
         return manifest
     }
 
-    private func copy(to draft: String) throws {
+    private func copy(to unfinished: String) throws {
         let source = try Connection(path: path, mode: .readWrite)
-        let copy = try Connection(path: draft)
+        let copy = try Connection(path: unfinished)
         try copy.copy(from: source)
         // In this mode the copy stays a single file when another program opens it.
         try copy.execute("PRAGMA journal_mode = DELETE")
@@ -142,9 +142,9 @@ public struct EmbeddedBackup {
             try UnfinishedRestore(of: dataSet, in: directory).check()
             if !acceptsOther { try refuseOther(manifest) }
         }
-        let draft = path + ".restoring"
+        let unfinished = path + ".restoring"
         do {
-            try prepare(draft, from: backup, manifest)
+            try prepare(unfinished, from: backup, manifest)
             let tokens = try restoreTokens(manifest, of: backup)
             try giveToOwner()
             afterStep()
@@ -158,7 +158,7 @@ public struct EmbeddedBackup {
             afterStep()
             return Restored(manifest: manifest, kept: kept, tokens: tokens)
         } catch {
-            remove(draft)
+            remove(unfinished)
             throw error
         }
     }
@@ -183,25 +183,25 @@ public struct EmbeddedBackup {
 
     /// Copies a backup, checks it, and writes it through to the disk.
     private func prepare(
-        _ draft: String, from backup: String, _ manifest: BackupManifest
+        _ unfinished: String, from backup: String, _ manifest: BackupManifest
     ) throws {
-        remove(draft)
+        remove(unfinished)
         do {
-            try FileManager.default.copyItem(atPath: backup, toPath: draft)
+            try FileManager.default.copyItem(atPath: backup, toPath: unfinished)
         } catch {
-            // Foundation's own error names the backup, not the draft.
+            // Foundation's own error names the backup, not the unfinished file.
             throw ServerFailure(
                 """
-                The backup cannot be copied to “\(draft)”. See that the disk there has room, that you may \
+                The backup cannot be copied to “\(unfinished)”. See that the disk there has room, that you may \
                 write there, and that “ulimit -f” allows such a file. Nothing was changed.
                 """)
         }
-        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: draft)
-        let head = try DataSetFile(draft).check()
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: unfinished)
+        let head = try DataSetFile(unfinished).check()
         guard head.revision == manifest.revision, head.lineage == manifest.lineage else {
             throw ServerFailure("The backup's log does not end where its manifest says.")
         }
-        try OpenFile(readingFrom: draft).synchronize()
+        try OpenFile(readingFrom: unfinished).synchronize()
     }
 
     /// Gives the server's user the files that a restore by another user, such as root, has made.

@@ -23,7 +23,7 @@ package enum RulesFile {
     /// - Parameters:
     ///   - bytes: The content of the file.
     ///   - schema: The types that a rule may name.
-    /// - Throws: `ServerFailure`, which names the place, if the bytes are not a rules file.
+    /// - Throws: `ServerFailure`, which names the position, if the bytes are not a rules file.
     package static func parse(_ bytes: [UInt8], schema: Schema) throws(ServerFailure) -> Rules {
         let file = try decode(bytes)
         for name in file.types.keys.sorted() where schema[name] == nil {

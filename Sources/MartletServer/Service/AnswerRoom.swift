@@ -10,7 +10,7 @@ internal import Synchronization
 final class AnswerRoom: Sendable {
     /// The number of places: a few for each processor, because some answers are made while others
     /// are handed over.
-    static let places = 8
+    static let capacity = 8
 
     private final class Waiter: Sendable {
         let resumed = Mutex<CheckedContinuation<Void, any Error>?>(nil)
@@ -28,7 +28,7 @@ final class AnswerRoom: Sendable {
     }
 
     private struct State {
-        var free = AnswerRoom.places
+        var free = AnswerRoom.capacity
         var waiting = PartyTurns<Waiter>()
     }
 

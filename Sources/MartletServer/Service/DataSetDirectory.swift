@@ -125,12 +125,12 @@ final class DataSetDirectory: Sendable {
     /// Asks a data set. If the data set was reopened before it could answer, this asks the new one.
     func ask<Answer: Sendable>(
         _ name: String,
-        _ question: @Sendable (DataSetService) async -> Result<Answer, Problem>
+        _ body: @Sendable (DataSetService) async -> Result<Answer, Problem>
     ) async throws -> Result<Answer, Problem> {
         var asked: DataSetService?
         while true {
             let (service, answer) = try await use(name) { service in
-                (service, service === asked ? nil : await question(service))
+                (service, service === asked ? nil : await body(service))
             }
             guard let answer else { return .failure(.stopping) }
             guard case .failure(let problem) = answer, problem == .stopping else { return answer }

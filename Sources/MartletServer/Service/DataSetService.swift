@@ -97,15 +97,15 @@ final class DataSetService: Sendable {
 
     /// Returns the deltas after a cursor if they were just made for another listener, or nil
     /// otherwise. Takes only a moment.
-    func madeDeltas(_ question: DeltaRequest) -> DeltaBatchBytes? { reader.madeDeltas(question) }
+    func madeDeltas(_ request: DeltaRequest) -> DeltaBatchBytes? { reader.madeDeltas(request) }
 
     /// Returns the deltas after a cursor.
     ///
     /// - Parameter claim: Takes the place in which they are made.
     func deltas(
-        _ question: DeltaRequest, _ claim: AnswerClaim
+        _ request: DeltaRequest, _ claim: AnswerClaim
     ) async -> Result<DeltaBatchBytes, Problem> {
-        await reader.deltas(question, claim)
+        await reader.deltas(request, claim)
     }
 
     /// True if no change set was ever written.

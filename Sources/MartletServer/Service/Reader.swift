@@ -68,24 +68,24 @@ final class Reader: Sendable {
 
     /// Returns the deltas after a cursor if they were just made for another listener, or nil
     /// otherwise. Takes only a moment.
-    func madeDeltas(_ question: DeltaRequest) -> DeltaBatchBytes? { feed.madeDeltas(question) }
+    func madeDeltas(_ request: DeltaRequest) -> DeltaBatchBytes? { feed.madeDeltas(request) }
 
     /// Returns the deltas after a cursor.
     ///
     /// - Parameter claim: Takes the place in which they are made.
     func deltas(
-        _ question: DeltaRequest, _ claim: AnswerClaim
+        _ request: DeltaRequest, _ claim: AnswerClaim
     ) async -> Result<DeltaBatchBytes, Problem> {
         do { try await claim.take(in: memoryRoom) } catch { return .failure(.gone) }
-        let result = await batch(question, claim)
+        let result = await batch(request, claim)
         if case .success(let batch) = result, batch.isDifference { metrics.countDifference() }
         return result
     }
 
     private func batch(
-        _ question: DeltaRequest, _ claim: AnswerClaim
+        _ request: DeltaRequest, _ claim: AnswerClaim
     ) async -> Result<DeltaBatchBytes, Problem> {
-        switch feed.deltas(question) {
+        switch feed.deltas(request) {
         case .batch(let batch): return .success(batch)
         case .problem(let problem): return .failure(problem)
         case .needsLog: break
@@ -93,7 +93,7 @@ final class Reader: Sendable {
         guard !health.isMoved else { return .failure(.storage) }
         do { try await claim.take(in: logRoom) } catch { return .failure(.gone) }
         do {
-            switch try await log.run({ $0.deltas(question) }) {
+            switch try await log.run({ $0.deltas(request) }) {
             case .batch(let batch): return .success(batch)
             case .problem(let problem): return .failure(problem)
             case .needsLog: return .failure(.storage)

@@ -230,7 +230,7 @@ final class WriterQueue<Writer: BatchWriter>: Sendable {
         if isIdle, writer.stepInBackground() { scheduleStep() }
     }
 
-    /// Sets a job aside if it depends on sets that have not arrived.
+    /// Defers a job if it depends on sets that have not arrived.
     private func parks(_ job: Job, behind ready: [Job]) -> Bool {
         guard !job.dependencies.isEmpty, !job.hasWaited else { return false }
         let alongside = Set(ready.flatMap(\.request.identifiers))

@@ -53,7 +53,7 @@ struct SnapshotFolder {
             needed.formUnion(Self.files(of: manifest))
         }
         let folder = try Folder(path: path)
-        try folder.removeAbandonedDrafts()
+        try folder.removeAbandonedFiles()
         // A file that is being sent exists until its last reader has closed it.
         for name in try folder.names() where !needed.contains(name) { try folder.remove(name) }
         return kept

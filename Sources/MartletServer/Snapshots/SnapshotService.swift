@@ -65,7 +65,7 @@ final class SnapshotService: Sendable {
     /// Takes up the snapshots on the disk, removes the remains of a killed process, and makes a
     /// snapshot if none fits.
     ///
-    /// - Parameter bytes: The log's bytes, counted from any place.
+    /// - Parameter bytes: The log's bytes, counted from any start.
     func start(at revision: Revision, bytes: Int) {
         enqueue {
             let log = self.opened.readers.log()

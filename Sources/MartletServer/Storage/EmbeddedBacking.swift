@@ -22,7 +22,7 @@ struct EmbeddedBacking: DataSetBacking {
     }
 
     private func openFile(now: Int64, unsendable: UnsendableRows) throws -> OpenedDataSet {
-        let (directory, name) = place
+        let (directory, name) = location
         try UnfinishedRestore(of: name, in: directory).check()
         let store = try openStore(now: now, unsendable: unsendable)
         let readers = Readers(path: path, schema: store.schema, unsendable: unsendable)
@@ -34,7 +34,7 @@ struct EmbeddedBacking: DataSetBacking {
     }
 
     /// The folder and the data set's name.
-    private var place: (directory: String, name: String) {
+    private var location: (directory: String, name: String) {
         let name = path.split(separator: "/").last.map(String.init) ?? path
         return (
             String(path.dropLast(name.count + 1)), String(name.dropLast(".sqlite".count))

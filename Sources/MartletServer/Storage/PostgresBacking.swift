@@ -11,7 +11,7 @@ internal import SystemKit
 
 /// A data set in a PostgreSQL database, which other processes and programs may write to.
 struct PostgresBacking: DataSetBacking {
-    let place: PostgresPlace
+    let database: ServedDatabase
     /// The plan for snapshots, which is checked against the tables that devices get.
     let plan: SeedingPlan
     let redis: RedisHub?
@@ -22,8 +22,8 @@ struct PostgresBacking: DataSetBacking {
     func open(now: Int64, unsendable: UnsendableRows) throws -> OpenedDataSet {
         let tables = try readTables(now: now)
         let store = try PostgresStore(
-            place.address, PostgresPlace.options(name: "martlet writer"), unsendable: unsendable
-        ) { [log, name = place.name] in
+            database.address, ServedDatabase.options(name: "martlet writer"), unsendable: unsendable
+        ) { [log, name = database.name] in
             log.log(
                 .warning, "unreplicated",
                 [
@@ -33,7 +33,7 @@ struct PostgresBacking: DataSetBacking {
                 ])
         }
         let readers = Readers(
-            place: place, tables: tables, unsendable: unsendable, redis: redis, now: self.now)
+            database: database, tables: tables, unsendable: unsendable, redis: redis, now: self.now)
         return OpenedDataSet(
             storage: store, log: readers.storedLog(), ddl: tables.deviceScript,
             tables: store.tables, readers: readers)
@@ -51,12 +51,12 @@ struct PostgresBacking: DataSetBacking {
     private func readTables(now: Int64) throws -> PostgresSchema {
         do {
             let connection = try PostgresConnection(
-                place.address, PostgresPlace.options(name: "martlet start"))
+                database.address, ServedDatabase.options(name: "martlet start"))
             defer { connection.close() }
             let tables = try PostgresSchema.refresh(connection, now: now)
             for note in tables.notes {
                 log.log(
-                    .warning, "tables", [("dataSet", .text(place.name)), ("note", .text(note))])
+                    .warning, "tables", [("dataSet", .text(database.name)), ("note", .text(note))])
             }
             let devices = try Connection(path: ":memory:")
             try devices.execute(tables.deviceScript)
@@ -64,9 +64,9 @@ struct PostgresBacking: DataSetBacking {
             return tables
         } catch let error as AdoptionError {
             throw ServerFailure(
-                "The tables of the data set “\(place.name)” (\(place.address)): \(error)")
+                "The tables of the data set “\(database.name)” (\(database.address)): \(error)")
         } catch let error as PostgresError {
-            throw ServerFailure(PostgresRefusal(error, at: place.address).description)
+            throw ServerFailure(PostgresRefusal(error, at: database.address).description)
         }
     }
 }
@@ -75,7 +75,7 @@ extension PostgresBacking {
     /// Each source has a connection of its own, and asks only the database. Blocks of the log come
     /// from Redis if there is one.
     private struct Readers: DataSetReaders {
-        let place: PostgresPlace
+        let database: ServedDatabase
         let tables: PostgresSchema
         let unsendable: UnsendableRows
         let redis: RedisHub?
@@ -84,7 +84,7 @@ extension PostgresBacking {
 
         func storedLog() -> any LogSource {
             PostgresLog(
-                place.address, PostgresPlace.options(name: "martlet reader"),
+                database.address, ServedDatabase.options(name: "martlet reader"),
                 schema: tables.schema, unsendable: unsendable, now: now)
         }
 
@@ -95,17 +95,17 @@ extension PostgresBacking {
 
         func check() -> any CheckSource {
             PostgresCheck(
-                place.address, PostgresPlace.options(name: "martlet check"),
+                database.address, ServedDatabase.options(name: "martlet check"),
                 schema: tables.schema, unsendable: unsendable)
         }
 
-        func watch() -> any StorageWatch { PostgresWatch(place.address) }
+        func watch() -> any StorageWatch { PostgresWatch(database.address) }
 
         func quiet() -> FileQuiet? { nil }
 
         func externalReader() throws -> (any ExternalReader)? {
             guard tables.capture == .logical else { return nil }
-            return LogicalReader(place.address)
+            return LogicalReader(database.address)
         }
 
         func snapshotFile(
@@ -113,7 +113,7 @@ extension PostgresBacking {
         ) throws -> SnapshotFile {
             try Folder.make(path: folder)
             let path = folder + "/postgresql.staging"
-            let staging = PostgresStaging(place.address, unsendable: unsendable, now: now)
+            let staging = PostgresStaging(database.address, unsendable: unsendable, now: now)
             _ = try staging.write(
                 to: path, schema: tables.schema.fingerprint, while: isWanted)
             return SnapshotFile(path: path) { try? DatabaseFile.remove(path) }
@@ -128,7 +128,7 @@ extension PostgresBacking {
         }
 
         private func shelf(_ link: RedisLink) -> BlockShelf {
-            BlockShelf(dataSet: place.identity, key: place.cacheKey, link: link)
+            BlockShelf(dataSet: database.identity, key: database.cacheKey, link: link)
         }
     }
 }

@@ -53,10 +53,10 @@ struct UnfinishedRestore {
                 """
             )
         }
-        guard let draft = names(".restoring").first else { return loss }
+        guard let unfinished = names(".restoring").first else { return loss }
         return (
             """
-            The data set “\(dataSet)” has no file “\(path)”, but there is “\(draft)”: a restore of it \
+            The data set “\(dataSet)” has no file “\(path)”, but there is “\(unfinished)”: a restore of it \
             was not finished.
             """,
             """

@@ -50,9 +50,9 @@ package struct DatabaseTokens: TokenKeeper, TokenSource {
     }
 
     /// Makes the tokens of a database whose data set is known.
-    init(_ place: PostgresPlace) {
-        tokens = PostgresTokens(place.address)
-        dataSet = place.name
+    init(_ database: ServedDatabase) {
+        tokens = PostgresTokens(database.address)
+        dataSet = database.name
     }
 
     package func create(

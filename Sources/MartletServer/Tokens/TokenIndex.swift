@@ -92,9 +92,9 @@ struct TokenIndex {
         let isAnswered = looked.map { $0 > asked } ?? false
         var current: [Int64] = []
         let start = ContinuousClock.now
-        for (place, source) in sources.enumerated() {
-            let isKnown = isAnswered && source.isRemote && place < versions.count
-            current.append(isKnown ? versions[place] : try source.version())
+        for (index, source) in sources.enumerated() {
+            let isKnown = isAnswered && source.isRemote && index < versions.count
+            current.append(isKnown ? versions[index] : try source.version())
         }
         if !isAnswered { looked = start }
         if current != versions {

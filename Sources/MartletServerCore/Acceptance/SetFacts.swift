@@ -30,7 +30,7 @@ package struct SetFacts: Sendable {
     /// Clears the facts of earlier records with the keys that the set creates, once the set is
     /// judged acceptable. Its author knew their states, so later edits of the new record override
     /// no other author.
-    package mutating func beginAnew(with plan: SetPlan) {
+    package mutating func clearEarlierRecords(with plan: SetPlan) {
         guard !rows.isEmpty else { return }
         for create in plan.creates { rows[create.address] = nil }
     }

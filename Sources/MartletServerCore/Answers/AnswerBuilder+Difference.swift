@@ -10,24 +10,24 @@ extension AnswerBuilder {
     /// rows do not fit, they are the whole answer. The verdicts then arrive with the last part,
     /// when the device sends its sets again, because only then has it a state to which they apply.
     /// Sets that do not fit with the last part also get their verdicts when they are sent again.
-    func differenceAnswer(to question: Question) throws(Failure) -> PreparedAnswer {
-        let limit = room(question)
+    func differenceAnswer(to query: Query) throws(Failure) -> PreparedAnswer {
+        let limit = room(query)
         let part = try difference(
             DifferenceRequest(
-                since: question.since, cursor: question.cursor, maxBytes: limit,
+                since: query.since, cursor: query.cursor, maxBytes: limit,
                 partBytes: min(max(3 * limit, partBytes), Limits.differenceBytes)))
-        let rows = try encoded(filter.rows(part, for: question.principal).changeSet)
+        let rows = try encoded(filter.rows(part, for: query.principal).changeSet)
         var sets: [[UInt8]] = []
         if part.isWhole {
-            for revision in question.own.keys.sorted() {
-                guard let bytes = question.own[revision] else { continue }
-                sets.append(filter.entry(bytes, for: question.principal))
+            for revision in query.own.keys.sorted() {
+                guard let bytes = query.own[revision] else { continue }
+                sets.append(filter.entry(bytes, for: query.principal))
             }
-            for set in question.refused { sets.append(try encoded(set)) }
+            for set in query.refused { sets.append(try encoded(set)) }
         }
-        var body = AnswerBody(acceptsGzip: question.acceptsGzip, byteLimit: limit)
+        var body = AnswerBody(acceptsGzip: query.acceptsGzip, byteLimit: limit)
         body.addInAnyCase(rows)
-        var more = !part.isWhole || question.hasPostponed
+        var more = !part.isWhole || query.hasPostponed
         // If there are few bytes of rows or none, the answer has at least one set, so that the
         // exchange ends. Small sets share an answer.
         let isLight = part.rows.isEmpty || rows.count <= limit / 2
@@ -40,16 +40,16 @@ extension AnswerBuilder {
             body.addInAnyCase(set)
         }
         var answer = try finish(
-            body, question, at: part.reached, lineage: lineage(of: part, more: more), more: more)
+            body, query, at: part.reached, lineage: lineage(of: part, more: more), more: more)
         answer.isDifference = true
         return answer
     }
 
     /// Returns the next part of a difference, up to the newest entry that memory knows.
-    func difference(_ question: DifferenceRequest) throws(Failure) -> DifferencePart {
+    func difference(_ request: DifferenceRequest) throws(Failure) -> DifferencePart {
         guard let log else { throw .notInMemory }
         do throws(StorageFault) {
-            return try log.difference(question) {
+            return try log.difference(request) {
                 // A commit may be visible in the file before the feed knows it. A device that named
                 // its revision would then be ahead of the server.
                 cache.head.revision
@@ -68,10 +68,10 @@ extension AnswerBuilder {
     /// Returns the times at which the entries of the part's rows were accepted, by revision.
     func times(of part: DifferencePart) throws(Failure) -> [Revision: Int64] {
         guard let log else { throw .notInMemory }
-        var places: [Revision] = []
-        for row in part.rows where places.last != row.place { places.append(row.place) }
+        var revisions: [Revision] = []
+        for row in part.rows where revisions.last != row.position { revisions.append(row.position) }
         do throws(StorageFault) {
-            return try log.times(of: places)
+            return try log.times(of: revisions)
         } catch {
             throw .fault(error)
         }

@@ -18,7 +18,7 @@ struct AnswerBuilder {
     /// The least bytes of rows after which a part of a difference may end within a revision.
     let partBytes: Int
 
-    struct Question: Sendable {
+    struct Query: Sendable {
         let principal: Principal
         /// The device's number; 0 if it is not known.
         let device: Int64
@@ -55,31 +55,31 @@ struct AnswerBuilder {
         case fault(StorageFault)
     }
 
-    func answer(to question: Question) throws(Failure) -> PreparedAnswer {
-        if question.wantsRows || question.since < cache.floor {
-            return try differenceAnswer(to: question)
+    func answer(to query: Query) throws(Failure) -> PreparedAnswer {
+        if query.wantsRows || query.since < cache.floor {
+            return try differenceAnswer(to: query)
         }
         do throws(Failure) {
-            return try entriesAnswer(to: question)
+            return try entriesAnswer(to: query)
         } catch {
             // The floor rose while the stored log was being read.
             guard case .compacted = error else { throw error }
-            return try differenceAnswer(to: question)
+            return try differenceAnswer(to: query)
         }
     }
 
-    private func entriesAnswer(to question: Question) throws(Failure) -> PreparedAnswer {
-        var body = AnswerBody(acceptsGzip: question.acceptsGzip, byteLimit: room(question))
-        var reached = question.since
+    private func entriesAnswer(to query: Query) throws(Failure) -> PreparedAnswer {
+        var body = AnswerBody(acceptsGzip: query.acceptsGzip, byteLimit: room(query))
+        var reached = query.since
         var isCut = false
-        for revision in question.own.keys.sorted() where revision <= question.since {
-            guard let bytes = question.own[revision] else { continue }
-            isCut = isCut || !body.add(filter.entry(bytes, for: question.principal))
+        for revision in query.own.keys.sorted() where revision <= query.since {
+            guard let bytes = query.own[revision] else { continue }
+            isCut = isCut || !body.add(filter.entry(bytes, for: query.principal))
         }
-        if !isCut { isCut = try !addEntries(&reached, &body, question) }
-        var more = isCut || question.hasPostponed
+        if !isCut { isCut = try !addEntries(&reached, &body, query) }
+        var more = isCut || query.hasPostponed
         if !isCut {
-            for set in question.refused {
+            for set in query.refused {
                 guard let bytes = try? SyncCoder.encode(set) else { continue }
                 guard body.add(bytes) else {
                     // The device sends the remaining sets again and gets their verdicts then.
@@ -89,29 +89,29 @@ struct AnswerBuilder {
             }
         }
         return try finish(
-            body, question, at: reached, lineage: hash(at: reached, head: question.head).text,
+            body, query, at: reached, lineage: hash(at: reached, head: query.head).text,
             more: more)
     }
 
     /// Returns the bytes of change sets that the answer may have.
-    func room(_ question: Question) -> Int {
-        min(answerBytes, max(1, question.answerBytes))
+    func room(_ query: Query) -> Int {
+        min(answerBytes, max(1, query.answerBytes))
     }
 
     func finish(
-        _ body: AnswerBody, _ question: Question, at reached: Revision, lineage: String,
+        _ body: AnswerBody, _ query: Query, at reached: Revision, lineage: String,
         more: Bool
     ) throws(Failure) -> PreparedAnswer {
         var head = SyncAnswer(maxRevision: reached, more: more)
-        if !question.isPlainRequest {
+        if !query.isPlainRequest {
             head.dataSet = identity
             head.lineage = lineage
             head.schema = fingerprint
-            head.clientID = question.clientID
-            head.from = question.since
-            head.request = question.request
+            head.clientID = query.clientID
+            head.from = query.since
+            head.request = query.request
         }
-        head.check = question.check
+        head.check = query.check
         let start: [UInt8]
         do throws(WireFault) {
             start = try SyncCoder.answerHead(head)
@@ -162,24 +162,24 @@ struct AnswerBuilder {
     ///
     /// - Returns: True if all of them fitted.
     private func addEntries(
-        _ reached: inout Revision, _ body: inout AnswerBody, _ question: Question
+        _ reached: inout Revision, _ body: inout AnswerBody, _ query: Query
     ) throws(Failure) -> Bool {
         // Blocks begin only at some revisions. This is true if the next revision is one of them.
         var isBoundary = reached % LogCache.blockEntries == 0
-        while reached < question.head.revision {
+        while reached < query.head.revision {
             let next = reached + 1
             let spanEnd = (reached / LogCache.blockEntries + 1) * LogCache.blockEntries
-            if question.acceptsGzip, isBoundary, spanEnd <= question.head.revision,
+            if query.acceptsGzip, isBoundary, spanEnd <= query.head.revision,
                 let block = try block(from: next, through: spanEnd),
-                suits(block, question)
+                suits(block, query)
             {
                 guard body.add(block.piece) else { return false }
                 reached = block.last
                 continue
             }
-            let last = min(spanEnd, question.head.revision)
+            let last = min(spanEnd, query.head.revision)
             for entry in try entries(from: next, through: last) {
-                guard try add(entry, &body, question) else { return false }
+                guard try add(entry, &body, query) else { return false }
                 reached = entry.revision
             }
             isBoundary = reached % LogCache.blockEntries == 0
@@ -191,17 +191,17 @@ struct AnswerBuilder {
     ///
     /// - Returns: True if it fitted.
     private func add(
-        _ entry: LogEntry, _ body: inout AnswerBody, _ question: Question
+        _ entry: LogEntry, _ body: inout AnswerBody, _ query: Query
     ) throws(Failure) -> Bool {
-        if question.acceptsGzip, entry.body.count >= LogCache.largeEntryBytes,
-            question.own[entry.revision] == nil,
-            question.device == 0 || entry.device != question.device
+        if query.acceptsGzip, entry.body.count >= LogCache.largeEntryBytes,
+            query.own[entry.revision] == nil,
+            query.device == 0 || entry.device != query.device
         {
             let block = block(of: entry)
-            if suits(block, question) { return body.add(block.piece) }
+            if suits(block, query) { return body.add(block.piece) }
         }
-        let bytes = try form(of: entry, question)
-        return body.add(filter.entry(bytes, for: question.principal))
+        let bytes = try form(of: entry, query)
+        return body.add(filter.entry(bytes, for: query.principal))
     }
 
     /// Returns a large entry as a block of its own. Many devices that are a little behind receive
@@ -218,17 +218,17 @@ struct AnswerBuilder {
         return block
     }
 
-    private func suits(_ block: LogCache.Block, _ question: Question) -> Bool {
+    private func suits(_ block: LogCache.Block, _ query: Query) -> Bool {
         // If the block does not fit, its entries are added one by one, as far as they fit.
-        block.piece.uncompressedCount < room(question)
-            && (question.device == 0 || !block.devices.contains(question.device))
-            && !question.own.keys.contains { (block.first...block.last).contains($0) }
-            && filter.passesWhole(block, for: question.principal)
+        block.piece.uncompressedCount < room(query)
+            && (query.device == 0 || !block.devices.contains(query.device))
+            && !query.own.keys.contains { (block.first...block.last).contains($0) }
+            && filter.passesWhole(block, for: query.principal)
     }
 
-    private func form(of entry: LogEntry, _ question: Question) throws(Failure) -> [UInt8] {
-        if let own = question.own[entry.revision] { return own }
-        guard question.device != 0, entry.device == question.device else { return entry.body }
+    private func form(of entry: LogEntry, _ query: Query) throws(Failure) -> [UInt8] {
+        if let own = query.own[entry.revision] { return own }
+        guard query.device != 0, entry.device == query.device else { return entry.body }
         do throws(WireFault) {
             return try AuthorFormat.bytes(of: entry)
         } catch {

@@ -55,7 +55,7 @@ enum RequestCheck {
                 status: 409, kind: "revisionAhead",
                 detail: """
                     the device has revision \(request.maxRevision), the server only \
-                    \(head.revision): the data set was restored from an older copy or made anew
+                    \(head.revision): the data set was restored from an older copy or recreated
                     """)
         }
         return nil
@@ -83,7 +83,7 @@ enum RequestCheck {
         status: 409, kind: "lineage",
         detail: """
             the device's history and the server's differ before the device's revision: the data \
-            set was restored from an older copy or made anew
+            set was restored from an older copy or recreated
             """)
 
     static let clientBound = Problem(

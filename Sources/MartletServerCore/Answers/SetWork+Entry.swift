@@ -22,10 +22,10 @@ extension SetWork {
         }
         if let refusal = SetMeasure.refusal(ofEntryBytes: body.count) { throw refusal }
         let entry = LogEntry(
-            revision: head.revision + 1, device: question.device,
-            identifier: question.identifier, sequence: question.sequence,
+            revision: head.revision + 1, device: request.device,
+            identifier: request.identifier, sequence: request.sequence,
             temporaries: AuthorFormat.temporaries(created), body: body,
-            hash: head.hash.appending(body, identifier: question.identifier), time: now)
+            hash: head.hash.appending(body, identifier: request.identifier), time: now)
         return (entry, set)
     }
 }

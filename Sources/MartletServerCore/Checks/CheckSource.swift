@@ -31,19 +31,19 @@ extension CheckRequest {
     ///
     /// - Parameters:
     ///   - revision: The revision of the stored records.
-    ///   - place: Returns the place of a type's records; nil if there is none.
+    ///   - table: Returns the table of a type's records; nil if there is none.
     ///   - compare: Compares a type's ranges by these attributes; returns nil if the device is too
     ///     far behind for that.
-    /// - Throws: The errors of `place` and `compare`.
-    package func answer<Place, Fault: Error>(
+    /// - Throws: The errors of `table` and `compare`.
+    package func answer<Table, Fault: Error>(
         at revision: Revision, of schema: Schema,
-        place: (EntityType) throws(Fault) -> Place?,
-        compare: (CheckedType, EntityType, Place, [Attribute]) throws(Fault) -> [RangeVerdict]?
+        table: (EntityType) throws(Fault) -> Table?,
+        compare: (CheckedType, EntityType, Table, [Attribute]) throws(Fault) -> [RangeVerdict]?
     ) throws(Fault) -> CheckAnswer {
         var answer = CheckAnswer(revision: revision)
         for asked in types {
             var verdict = TypeVerdict(name: asked.name)
-            guard let type = schema[asked.name], let place = try place(type),
+            guard let type = schema[asked.name], let table = try table(type),
                 asked.ranges.allSatisfy({ $0.suits(type.keyKind) })
             else {
                 verdict.isUnknown = true
@@ -61,7 +61,7 @@ extension CheckRequest {
                 }
             }
             if verdict.unknownAttributes.isEmpty {
-                guard let ranges = try compare(asked, type, place, attributes) else {
+                guard let ranges = try compare(asked, type, table, attributes) else {
                     return CheckAnswer(revision: revision, isBehind: true)
                 }
                 verdict.ranges = ranges

@@ -66,8 +66,8 @@ extension DataSetFeed {
     ///
     /// - Complexity: O(*n*) in the bytes of the batch; O(1) if it was just made for another
     ///   listener.
-    package func deltas(_ question: DeltaRequest) -> DeltaOutcome {
-        deltas(question, log: nil)
+    package func deltas(_ request: DeltaRequest) -> DeltaOutcome {
+        deltas(request, log: nil)
     }
 
     /// Returns the batch after a cursor if it was the last one made for any listener; nil if
@@ -77,44 +77,44 @@ extension DataSetFeed {
     /// since.
     ///
     /// - Complexity: O(1).
-    package func madeDeltas(_ question: DeltaRequest) -> DeltaBatchBytes? {
-        let place = DeltaCache.Place(
-            since: question.since, head: cache.head, byteLimit: question.byteLimit)
-        guard question.lineage == nil, !question.wantsRows,
-            let made = deltaCache.batch(at: place), !question.fetches(made.json.count),
-            filter.showsEverything(to: question.principal)
+    package func madeDeltas(_ request: DeltaRequest) -> DeltaBatchBytes? {
+        let key = DeltaCache.Key(
+            since: request.since, head: cache.head, byteLimit: request.byteLimit)
+        guard request.lineage == nil, !request.wantsRows,
+            let made = deltaCache.batch(for: key), !request.fetches(made.json.count),
+            filter.showsEverything(to: request.principal)
         else { return nil }
-        guard let clientID = question.clientID, let known = knownDevice(clientID) else {
+        guard let clientID = request.clientID, let known = knownDevice(clientID) else {
             return made
         }
         let isOwn = made.devices.contains(known.number)
-        return isOwn || known.principal != question.principal.identity ? nil : made
+        return isOwn || known.principal != request.principal.identity ? nil : made
     }
 
-    func deltas(_ question: DeltaRequest, log: (any LogSource)?) -> DeltaOutcome {
+    func deltas(_ request: DeltaRequest, log: (any LogSource)?) -> DeltaOutcome {
         let head = cache.head
-        var request = SyncRequest(maxRevision: question.since)
-        request.clientID = question.clientID
-        request.dataSet = question.dataSet
-        request.lineage = question.lineage
+        var sync = SyncRequest(maxRevision: request.since)
+        sync.clientID = request.clientID
+        sync.dataSet = request.dataSet
+        sync.lineage = request.lineage
         let admitted = AdmittedRequest(
-            principal: question.principal, request: request, source: [])
+            principal: request.principal, request: sync, source: [])
         if let problem = RequestCheck.problem(with: admitted, identity: identity, head: head) {
             return mayBeOld(problem, log) ? .needsLog : .problem(problem)
         }
         var device: Int64 = 0
-        if let clientID = question.clientID, let known = knownDevice(clientID) {
-            guard known.principal == question.principal.identity else {
+        if let clientID = request.clientID, let known = knownDevice(clientID) {
+            guard known.principal == request.principal.identity else {
                 return .problem(RequestCheck.clientBound)
             }
             device = known.number
         }
         do throws(AnswerBuilder.Failure) {
             let builder = builder(log: log)
-            if let problem = try builder.lineageProblem(request, head: head) {
+            if let problem = try builder.lineageProblem(sync, head: head) {
                 return mayBeOld(problem, log) ? .needsLog : .problem(problem)
             }
-            return .batch(try batch(question, device: device, head: head, builder))
+            return .batch(try batch(request, device: device, head: head, builder))
         } catch {
             switch error {
             case .notInMemory, .compacted: return .needsLog
@@ -124,60 +124,60 @@ extension DataSetFeed {
     }
 
     private func batch(
-        _ question: DeltaRequest, device: Int64, head: LogHead, _ builder: AnswerBuilder
+        _ request: DeltaRequest, device: Int64, head: LogHead, _ builder: AnswerBuilder
     ) throws(AnswerBuilder.Failure) -> DeltaBatchBytes {
-        let goesOn = UnfinishedLineage.isNamed(question.lineage)
-        if question.wantsRows || goesOn || question.since < cache.floor {
-            return try withoutEntries(question, head: head, builder)
+        let goesOn = UnfinishedLineage.isNamed(request.lineage)
+        if request.wantsRows || goesOn || request.since < cache.floor {
+            return try withoutEntries(request, head: head, builder)
         }
         do throws(AnswerBuilder.Failure) {
-            return try entries(question, device: device, head: head, builder)
+            return try entries(request, device: device, head: head, builder)
         } catch {
             // The floor rose while the stored log was being read.
             guard case .compacted = error else { throw error }
-            return try withoutEntries(question, head: head, builder)
+            return try withoutEntries(request, head: head, builder)
         }
     }
 
     private func withoutEntries(
-        _ question: DeltaRequest, head: LogHead, _ builder: AnswerBuilder
+        _ request: DeltaRequest, head: LogHead, _ builder: AnswerBuilder
     ) throws(AnswerBuilder.Failure) -> DeltaBatchBytes {
-        guard question.takesEntriesOnly else { return try difference(question, builder) }
-        return behind(question, head)
+        guard request.takesEntriesOnly else { return try difference(request, builder) }
+        return behind(request, head)
     }
 
     /// Returns a batch without deltas that tells the listener to fetch everything up to the present
     /// head with `POST /sync`.
-    func behind(_ question: DeltaRequest, _ head: LogHead) -> DeltaBatchBytes {
+    func behind(_ request: DeltaRequest, _ head: LogHead) -> DeltaBatchBytes {
         var batch = DeltaBatch(
-            from: question.since, deltas: [], nextVersion: question.since, dataSet: identity)
+            from: request.since, deltas: [], nextVersion: request.since, dataSet: identity)
         batch.isBehind = true
         // The exchange may reach another server, which does not have all entries yet.
         batch.goesOn = head.revision
         return DeltaBatchBytes(
-            json: SyncCoder.encode(batch), nextVersion: question.since, position: head.revision,
+            json: SyncCoder.encode(batch), nextVersion: request.since, position: head.revision,
             isEmpty: false, more: false, isDifference: false, isBehind: true, devices: [])
     }
 
     private func entries(
-        _ question: DeltaRequest, device: Int64, head: LogHead, _ builder: AnswerBuilder
+        _ request: DeltaRequest, device: Int64, head: LogHead, _ builder: AnswerBuilder
     ) throws(AnswerBuilder.Failure) -> DeltaBatchBytes {
-        let isShared = filter.showsEverything(to: question.principal)
-        let place = DeltaCache.Place(
-            since: question.since, head: head, byteLimit: question.byteLimit)
-        if isShared, let made = deltaCache.batch(at: place), !made.devices.contains(device) {
-            return question.fetches(made.json.count) ? behind(question, head) : made
+        let isShared = filter.showsEverything(to: request.principal)
+        let key = DeltaCache.Key(
+            since: request.since, head: head, byteLimit: request.byteLimit)
+        if isShared, let made = deltaCache.batch(for: key), !made.devices.contains(device) {
+            return request.fetches(made.json.count) ? behind(request, head) : made
         }
-        var reached = question.since
+        var reached = request.since
         var body: [UInt8] = []
         var devices: Set<Int64> = []
         reading: while reached < head.revision {
             for entry in try builder.entries(from: reached + 1, through: head.revision) {
-                if !body.isEmpty, body.count + entry.body.count > question.byteLimit {
+                if !body.isEmpty, body.count + entry.body.count > request.byteLimit {
                     break reading
                 }
                 let isOwn = device != 0 && entry.device == device
-                let piece = try piece(entry, isOwn: isOwn, question, builder)
+                let piece = try piece(entry, isOwn: isOwn, request, builder)
                 if !body.isEmpty, body.count + piece.count > Limits.batchBytes {
                     break reading
                 }
@@ -189,13 +189,13 @@ extension DataSetFeed {
                 if !body.isEmpty, !piece.isEmpty { body.append(UInt8(ascii: ",")) }
                 body += piece
                 reached = entry.revision
-                if question.fetches(body.count) { return behind(question, head) }
+                if request.fetches(body.count) { return behind(request, head) }
             }
         }
-        let frame = try frame(from: question.since, reached, head, builder)
+        let frame = try frame(from: request.since, reached, head, builder)
         let made = finished(body, frame, devices)
         if isShared, !devices.contains(device), reached == head.revision {
-            deltaCache.keep(made, at: place)
+            deltaCache.keep(made, for: key)
         }
         return made
     }
@@ -223,15 +223,15 @@ extension DataSetFeed {
     }
 
     private func piece(
-        _ entry: LogEntry, isOwn: Bool, _ question: DeltaRequest, _ builder: AnswerBuilder
+        _ entry: LogEntry, isOwn: Bool, _ request: DeltaRequest, _ builder: AnswerBuilder
     ) throws(AnswerBuilder.Failure) -> [UInt8] {
-        let isShared = !isOwn && filter.showsEverything(to: question.principal)
+        let isShared = !isOwn && filter.showsEverything(to: request.principal)
         if isShared, let held = deltaCache.piece(of: entry) { return held }
         let piece: [UInt8]
         do throws(WireFault) {
             let bytes = isOwn ? try AuthorFormat.bytes(of: entry) : entry.body
             let set = try SyncCoder.decodeChangeSet(
-                filter.entry(bytes, for: question.principal))
+                filter.entry(bytes, for: request.principal))
             piece = try SyncCoder.encodeDeltas(
                 of: set, revision: entry.revision, seconds: entry.time / 1_000)
         } catch {

@@ -8,30 +8,30 @@ extension DataSetFeed {
     /// server tells the listener that it is behind, and the listener fetches the rows with
     /// `POST /sync`.
     func difference(
-        _ question: DeltaRequest, _ builder: AnswerBuilder
+        _ request: DeltaRequest, _ builder: AnswerBuilder
     ) throws(AnswerBuilder.Failure) -> DeltaBatchBytes {
         let found = try builder.difference(
             DifferenceRequest(
-                since: question.since, cursor: question.rowCursor,
-                maxBytes: question.byteLimit, partBytes: Limits.differenceBytes,
+                since: request.since, cursor: request.rowCursor,
+                maxBytes: request.byteLimit, partBytes: Limits.differenceBytes,
                 keepsRevisions: true))
-        guard found.isWhole || found.reached > question.since else {
-            return behind(question, found.head)
+        guard found.isWhole || found.reached > request.since else {
+            return behind(request, found.head)
         }
-        let part = filter.rows(found, for: question.principal)
+        let part = filter.rows(found, for: request.principal)
         var batch = DeltaBatch(
-            from: question.since, deltas: [], nextVersion: part.reached, dataSet: identity,
+            from: request.since, deltas: [], nextVersion: part.reached, dataSet: identity,
             lineage: try builder.lineage(of: part, more: !part.isWhole),
             more: !part.isWhole)
         batch.isDifference = true
         let times = try builder.times(of: part)
         batch.deltas.reserveCapacity(part.rows.count)
         for row in part.rows {
-            batch.deltas.append(try delta(row, seconds: (times[row.place] ?? 0) / 1_000))
+            batch.deltas.append(try delta(row, seconds: (times[row.position] ?? 0) / 1_000))
         }
         var made = DeltaBatchBytes(
             json: SyncCoder.encode(batch), nextVersion: part.reached, position: part.reached,
-            isEmpty: part.reached == question.since && part.cursor == nil, more: !part.isWhole,
+            isEmpty: part.reached == request.since && part.cursor == nil, more: !part.isWhole,
             isDifference: true, isBehind: false, devices: [])
         made.cursor = part.cursor
         return made
@@ -41,12 +41,12 @@ extension DataSetFeed {
         _ row: DifferencePart.Row, seconds: Int64
     ) throws(AnswerBuilder.Failure) -> Delta {
         var delta = Delta(
-            version: row.place, seconds: seconds, type: row.type, id: row.id.description,
+            version: row.position, seconds: seconds, type: row.type, id: row.id.description,
             operation: .delete)
         guard let attributes = row.attributes else { return delta }
         delta.operation = .upsert
         delta.isNew = true
-        delta.recordRevision = row.revision == row.place ? nil : row.revision
+        delta.recordRevision = row.revision == row.position ? nil : row.revision
         do throws(WireFault) {
             delta.payload = String(
                 decoding: try SyncCoder.encode(attributes), as: UTF8.self)

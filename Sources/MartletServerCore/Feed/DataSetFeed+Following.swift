@@ -11,13 +11,13 @@ extension DataSetFeed {
     /// Two callers may bring the same entries without harm.
     ///
     /// - Parameters:
-    ///   - place: The state of memory before the end was looked up.
+    ///   - version: The version of memory before the end was looked up.
     ///   - maxBytes: The bytes of entries above which memory takes only the end.
     func follow(
-        to end: LogHead, floor: Revision, from place: (head: LogHead, generation: Int),
+        to end: LogHead, floor: Revision, from version: (head: LogHead, generation: Int),
         log: any LogSource, maxBytes: Int
     ) throws(StorageFault) {
-        let held = place.head
+        let held = version.head
         if held != end {
             let gap = end.revision - held.revision
             var entries: [LogEntry] = []
@@ -27,10 +27,10 @@ extension DataSetFeed {
             }
             guard joins(entries, held, end) else {
                 let known = gap > 0 ? try log.hash(at: held.revision) : nil
-                reset(to: end, floor: floor, ifAt: place, isSame: known == held.hash)
+                reset(to: end, floor: floor, ifAt: version, isSame: known == held.hash)
                 return
             }
-            cache.append(entries, to: place.generation)
+            cache.append(entries, to: version.generation)
         }
         cache.raise(floor: floor)
     }
@@ -49,13 +49,13 @@ extension DataSetFeed {
     /// Forgets the log in memory, and notes its end.
     ///
     /// - Parameters:
-    ///   - place: Memory is reset only if this is still its state; nil resets it in any case.
+    ///   - version: Memory is reset only if this is still its version; nil resets it in any case.
     ///   - isSame: True if it is the same log. A different log has different devices.
     func reset(
-        to head: LogHead, floor: Revision, ifAt place: (head: LogHead, generation: Int)? = nil,
+        to head: LogHead, floor: Revision, ifAt version: (head: LogHead, generation: Int)? = nil,
         isSame: Bool = false
     ) {
-        guard cache.reset(to: head, floor: floor, ifAt: place), !isSame else { return }
+        guard cache.reset(to: head, floor: floor, ifAt: version), !isSame else { return }
         deltaCache.clear()
         forgetDevices()
     }

@@ -117,9 +117,9 @@ package final class DataSetFeed: Sendable {
             if let problem = try builder.lineageProblem(admitted.request, head: head) {
                 return mayBeOld(problem, log) ? .needsLog : .problem(problem)
             }
-            var question = question(admitted, number, head)
-            question.check = try compare(admitted, check, mayAskReader: log == nil)
-            return .answer(try builder.answer(to: question))
+            var query = query(admitted, number, head)
+            query.check = try compare(admitted, check, mayAskReader: log == nil)
+            return .answer(try builder.answer(to: query))
         } catch {
             switch error {
             case .notInMemory, .compacted: return .needsLog
@@ -179,21 +179,21 @@ package final class DataSetFeed: Sendable {
             answerBytes: answerBytes, partBytes: partBytes)
     }
 
-    func question(
+    func query(
         _ admitted: AdmittedRequest, _ device: Int64, _ head: LogHead
-    ) -> AnswerBuilder.Question {
-        var question = AnswerBuilder.Question(
+    ) -> AnswerBuilder.Query {
+        var query = AnswerBuilder.Query(
             principal: admitted.principal, device: device, since: admitted.request.maxRevision,
             head: head, acceptsGzip: admitted.acceptsGzip,
             isPlainRequest: admitted.request.clientID == nil
                 && admitted.request.protocolVersion == nil)
-        question.wantsRows =
+        query.wantsRows =
             admitted.request.wantsRows || UnfinishedLineage.isNamed(admitted.request.lineage)
-        question.answerBytes = admitted.request.answerBytes.map(Int.init) ?? .max
-        question.clientID = admitted.request.clientID
-        question.request = admitted.request.request
-        question.cursor = UnfinishedLineage.cursor(in: admitted.request.lineage)
-        return question
+        query.answerBytes = admitted.request.answerBytes.map(Int.init) ?? .max
+        query.clientID = admitted.request.clientID
+        query.request = admitted.request.request
+        query.cursor = UnfinishedLineage.cursor(in: admitted.request.lineage)
+        return query
     }
 
     /// Adds devices that a node has met. The principal of a device never changes.

@@ -5,7 +5,7 @@ import Synchronization
 /// The newest entries as deltas, encoded once for all listeners.
 final class DeltaCache: Sendable {
     /// The parameters that determine the content of a batch.
-    struct Place: Equatable {
+    struct Key: Equatable {
         let since: Revision
         let head: LogHead
         let byteLimit: Int
@@ -18,7 +18,7 @@ final class DeltaCache: Sendable {
         var order: [LineageHash] = []
         var bytes = 0
         /// The batch that was made last. All listeners that are up to date ask for the same one.
-        var last: (place: Place, batch: DeltaBatchBytes)?
+        var last: (key: Key, batch: DeltaBatchBytes)?
     }
 
     private let byteLimit: Int
@@ -46,15 +46,15 @@ final class DeltaCache: Sendable {
         }
     }
 
-    func batch(at place: Place) -> DeltaBatchBytes? {
+    func batch(for key: Key) -> DeltaBatchBytes? {
         state.withLock { state in
-            guard let last = state.last, last.place == place else { return nil }
+            guard let last = state.last, last.key == key else { return nil }
             return last.batch
         }
     }
 
-    func keep(_ batch: DeltaBatchBytes, at place: Place) {
-        state.withLock { $0.last = (place, batch) }
+    func keep(_ batch: DeltaBatchBytes, for key: Key) {
+        state.withLock { $0.last = (key, batch) }
     }
 
     func clear() {

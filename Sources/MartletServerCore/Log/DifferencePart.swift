@@ -4,15 +4,15 @@ internal import MartletProtocol
 /// The present state of rows that changed after a revision: a difference, or a part of one.
 ///
 /// A difference is a scan by the revision at which a row last changed, so each row has exactly one
-/// place. A scan that was cut continues from the revision that it reached, whatever was written
+/// position. A scan that was cut continues from the revision that it reached, whatever was written
 /// meanwhile, because a row that changes again moves ahead of the cursor. Only the last part
 /// (`isWhole`), on top of the earlier ones, leads to a state that the data set was in.
 package struct DifferencePart: Sendable {
     /// One record.
     package struct Row: Sendable {
-        /// The revision of the row's place in the scan: the one at which it last changed, or at
-        /// which a new column gave it a value.
-        package let place: Revision
+        /// The row's position in the scan: the revision at which it last changed, or at which a new
+        /// column gave it a value.
+        package let position: Revision
         package let type: String
         package let id: RecordID
         /// The record's own revision.
@@ -21,10 +21,10 @@ package struct DifferencePart: Sendable {
         package let attributes: Attributes?
 
         package init(
-            place: Revision, type: String, id: RecordID, revision: Revision,
+            position: Revision, type: String, id: RecordID, revision: Revision,
             attributes: Attributes?
         ) {
-            self.place = place
+            self.position = position
             self.type = type
             self.id = id
             self.revision = revision
@@ -61,22 +61,22 @@ extension DifferencePart {
     /// The difference as one set: whole rows under `update`, and deleted records under `delete`.
     var changeSet: ChangeSet {
         var types: [TypeChanges] = []
-        var places: [String: Int] = [:]
+        var indices: [String: Int] = [:]
         for row in rows {
-            let place: Int
-            if let known = places[row.type] {
-                place = known
+            let index: Int
+            if let known = indices[row.type] {
+                index = known
             } else {
-                place = types.count
-                places[row.type] = place
+                index = types.count
+                indices[row.type] = index
                 types.append(TypeChanges(name: row.type))
             }
             guard let attributes = row.attributes else {
-                types[place].delete.append(row.id)
+                types[index].delete.append(row.id)
                 continue
             }
-            types[place].update.append(row.id)
-            types[place].entries.append(
+            types[index].update.append(row.id)
+            types[index].entries.append(
                 RecordEntry(id: row.id, revision: row.revision, attributes: attributes))
         }
         var set = ChangeSet(types: types)

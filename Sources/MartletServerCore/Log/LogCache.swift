@@ -124,7 +124,7 @@ package final class LogCache: Sendable {
     var addedBytes: Int { state.withLock { $0.addedBytes } }
 
     /// The values of `head` and `generation` at one moment.
-    var place: (head: LogHead, generation: Int) {
+    var version: (head: LogHead, generation: Int) {
         state.withLock { ($0.head, $0.generation) }
     }
 
@@ -170,15 +170,15 @@ package final class LogCache: Sendable {
 
     /// Forgets everything, and notes the log's end as the storage has it.
     ///
-    /// - Parameter place: The cache is reset only if this is still its state; nil resets it in any
+    /// - Parameter version: The cache is reset only if this is still its state; nil resets it in any
     ///   case.
     /// - Returns: True if it was reset.
     @discardableResult
     package func reset(
-        to head: LogHead, floor: Revision, ifAt place: (head: LogHead, generation: Int)? = nil
+        to head: LogHead, floor: Revision, ifAt version: (head: LogHead, generation: Int)? = nil
     ) -> Bool {
         state.withLock { state in
-            if let place, place.head != state.head || place.generation != state.generation {
+            if let version, version.head != state.head || version.generation != state.generation {
                 return false
             }
             state.generation += 1

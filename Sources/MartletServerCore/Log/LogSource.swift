@@ -34,7 +34,7 @@ package protocol LogSource: AnyObject {
     /// - Parameter limit: Called once the moment is fixed. The part ends at the revision that it
     ///   returns, even if there are more.
     func difference(
-        _ question: DifferenceRequest, limit: () -> Revision
+        _ request: DifferenceRequest, limit: () -> Revision
     ) throws(StorageFault) -> DifferencePart
     /// Returns the times when entries were accepted, in milliseconds since 1970, without entries
     /// that do not exist.

@@ -77,59 +77,60 @@ package struct DifferenceRequest: Sendable {
 
 /// Gathers the rows of one part of a difference, in the same way for every storage.
 package struct GatheredDifference {
-    private let question: DifferenceRequest
+    private let request: DifferenceRequest
     private let head: LogHead
     private var rows: [DifferencePart.Row] = []
     private var last: RowCursor?
-    /// The rows that are at their place because a new column gave them a value. Several columns may
+    /// The rows that are at their position because a new column gave them a value. Several columns may
     /// have announced one row, at several revisions.
     private var announced: Set<RowCursor> = []
     private var bytes = 0
 
-    package init(_ question: DifferenceRequest, head: LogHead) {
-        self.question = question
+    package init(_ request: DifferenceRequest, head: LogHead) {
+        self.request = request
         self.head = head
     }
 
     /// Returns whether the earlier part has sent a row.
-    package func isTold(_ row: RowCursor, at place: Revision) -> Bool {
-        guard let cursor = question.cursor else { return false }
-        return place == question.since + 1 && row <= cursor
+    package func isTold(_ row: RowCursor, at position: Revision) -> Bool {
+        guard let cursor = request.cursor else { return false }
+        return position == request.since + 1 && row <= cursor
     }
 
     /// Returns the part if it ends before a row of this revision, whatever the row's size.
-    package func part(endingBefore place: Revision) -> DifferencePart? {
-        guard let before = rows.last?.place, before != place, bytes >= question.maxBytes else {
+    package func part(endingBefore position: Revision) -> DifferencePart? {
+        guard let before = rows.last?.position, before != position, bytes >= request.maxBytes
+        else {
             return nil
         }
         return DifferencePart(rows: rows, reached: before, head: head)
     }
 
     /// Adds a row, or returns the part that ends before it. A row that is present already is not
-    /// added again, because its state is the same at every place.
+    /// added again, because its state is the same at every position.
     package mutating func add(
         _ row: DifferencePart.Row, number type: Int64
     ) -> DifferencePart? {
         let cursor = RowCursor(type: type, id: row.id)
         guard !announced.contains(cursor) else { return nil }
         let count = row.byteCount
-        if let before = rows.last?.place, let last, bytes + count > question.partBytes {
-            if before != row.place {
+        if let before = rows.last?.position, let last, bytes + count > request.partBytes {
+            if before != row.position {
                 return DifferencePart(rows: rows, reached: before, head: head)
             }
-            if question.keepsRevisions {
-                rows.removeAll { $0.place == row.place }
-                return DifferencePart(rows: rows, reached: row.place - 1, head: head)
+            if request.keepsRevisions {
+                rows.removeAll { $0.position == row.position }
+                return DifferencePart(rows: rows, reached: row.position - 1, head: head)
             }
             // The part ends within the revision only if a cursor can name the key. Otherwise it
             // takes the whole revision.
             if last.text != nil {
                 return DifferencePart(
-                    rows: rows, reached: row.place - 1, head: head, cursor: last)
+                    rows: rows, reached: row.position - 1, head: head, cursor: last)
             }
         }
         rows.append(row)
-        if row.place != row.revision { announced.insert(cursor) }
+        if row.position != row.revision { announced.insert(cursor) }
         last = cursor
         bytes += count
         return nil

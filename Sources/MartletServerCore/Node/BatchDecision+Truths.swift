@@ -6,8 +6,8 @@ extension BatchDecision {
     /// always requested.
     private static let recordsAtOnce = 4_096
 
-    /// The place of a refused set whose truth is wanted.
-    private struct Place {
+    /// The position of a refused set whose truth is wanted.
+    private struct RefusedPosition {
         let request: Int
         /// The set's position among the refused ones of its request.
         let set: Int
@@ -25,8 +25,8 @@ extension BatchDecision {
         let truths = try truths(for: works)
         for (index, request) in requests.enumerated() {
             guard var work = works[index], !work.refused.isEmpty else { continue }
-            for (place, (set, refusal)) in zip(work.refused, work.refusals).enumerated() {
-                let truth = truths[index][place]
+            for (position, (set, refusal)) in zip(work.refused, work.refusals).enumerated() {
+                let truth = truths[index][position]
                 guard truth != nil || refusal.isRetryable else {
                     work.hasPostponed = true
                     continue
@@ -60,30 +60,30 @@ extension BatchDecision {
     ) throws(StorageFault) -> [[Int: SetTruth]] {
         var found = [[Int: SetTruth]](repeating: [:], count: works.count)
         var rooms = [Int](repeating: Limits.answerBytes, count: works.count)
-        var waiting = Self.places(in: works)[...]
+        var waiting = Self.refusedPositions(in: works)[...]
         var room = Limits.truthBatchBytes
         while room > 0, !waiting.isEmpty {
             let asked = next(&waiting, works, rooms)
             guard !asked.isEmpty else { break }
             let truths = try storage.truths(
-                of: asked.map { place in
+                of: asked.map { position in
                     CurrentRowsRequest(
-                        device: works[place.request]?.device ?? 0,
-                        set: works[place.request]?.refused[place.set] ?? ChangeSet())
+                        device: works[position.request]?.device ?? 0,
+                        set: works[position.request]?.refused[position.set] ?? ChangeSet())
                 }, setBytes: Limits.answerBytes, maxBytes: room)
             guard !truths.isEmpty else {
                 throw StorageFault(.failed, "the storage did not tell a truth")
             }
-            for (place, truth) in zip(asked, truths) {
+            for (position, truth) in zip(asked, truths) {
                 room -= truth.byteCount
-                guard rooms[place.request] > 0 else { continue }
-                let isFirst = found[place.request].isEmpty
-                if isFirst || truth.byteCount <= rooms[place.request] {
-                    found[place.request][place.set] = truth
-                    rooms[place.request] -= truth.byteCount
+                guard rooms[position.request] > 0 else { continue }
+                let isFirst = found[position.request].isEmpty
+                if isFirst || truth.byteCount <= rooms[position.request] {
+                    found[position.request][position.set] = truth
+                    rooms[position.request] -= truth.byteCount
                 } else {
                     // The sets after it also get their verdicts later.
-                    rooms[place.request] = 0
+                    rooms[position.request] = 0
                 }
             }
             waiting = asked[truths.count...] + waiting
@@ -91,26 +91,27 @@ extension BatchDecision {
         return found
     }
 
-    private static func places(in works: [RequestWork?]) -> [Place] {
-        var places: [Place] = []
+    private static func refusedPositions(in works: [RequestWork?]) -> [RefusedPosition] {
+        var positions: [RefusedPosition] = []
         for (index, work) in works.enumerated() {
-            for (place, refusal) in (work?.refusals ?? []).enumerated() where !refusal.isRetryable {
-                places.append(Place(request: index, set: place))
+            for (position, refusal) in (work?.refusals ?? []).enumerated()
+            where !refusal.isRetryable {
+                positions.append(RefusedPosition(request: index, set: position))
             }
         }
-        return places
+        return positions
     }
 
     /// Removes and returns the next sets of requests that have room, up to a number of records.
     private func next(
-        _ waiting: inout ArraySlice<Place>, _ works: [RequestWork?], _ rooms: [Int]
-    ) -> [Place] {
-        var asked: [Place] = []
+        _ waiting: inout ArraySlice<RefusedPosition>, _ works: [RequestWork?], _ rooms: [Int]
+    ) -> [RefusedPosition] {
+        var asked: [RefusedPosition] = []
         var records = 0
-        while records < Self.recordsAtOnce, let place = waiting.popFirst() {
-            guard rooms[place.request] > 0, let work = works[place.request] else { continue }
-            asked.append(place)
-            records += 1 + work.refused[place.set].recordCount
+        while records < Self.recordsAtOnce, let position = waiting.popFirst() {
+            guard rooms[position.request] > 0, let work = works[position.request] else { continue }
+            asked.append(position)
+            records += 1 + work.refused[position.set].recordCount
         }
         return asked
     }

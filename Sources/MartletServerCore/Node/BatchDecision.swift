@@ -13,14 +13,14 @@ struct BatchDecision {
         /// The position of its request.
         let request: Int
         let set: ChangeSet
-        let question: FactsRequest
+        let factsRequest: FactsRequest
         var facts = SetFacts()
         /// True if only the set's earlier verdicts are known, and the rest is requested when its
         /// turn comes.
         var isPartial = false
 
         /// The number of records that the set changes, as far as known.
-        var recordCount: Int { (question.plan?.changeCount ?? 0) + facts.affected.count }
+        var recordCount: Int { (factsRequest.plan?.changeCount ?? 0) + facts.affected.count }
     }
 
     /// The verdict on a set.
@@ -80,11 +80,11 @@ struct BatchDecision {
         self.requests = requests
         works = requests.map { $0 == nil ? nil : RequestWork() }
         try admit()
-        let places = try ask()
+        let ranges = try ask()
         for (index, request) in requests.enumerated() {
             guard let request, works[index]?.problem == nil else { continue }
-            try renewNumbers(places[index])
-            if reusesIdentity(places[index]) {
+            try renewNumbers(ranges[index])
+            if reusesIdentity(ranges[index]) {
                 works[index]?.problem = RequestCheck.identityReused
                 continue
             }
@@ -93,7 +93,7 @@ struct BatchDecision {
             {
                 try storage.acknowledge(acknowledged, clientID: clientID)
             }
-            for item in places[index] { try decide(item) }
+            for item in ranges[index] { try decide(item) }
         }
         try carryOutJudged()
         return works
@@ -163,42 +163,42 @@ struct BatchDecision {
 
     /// Requests the facts of all sets.
     ///
-    /// - Returns: The places of each request's sets in `items`.
+    /// - Returns: The ranges of each request's sets in `items`.
     private mutating func ask() throws(StorageFault) -> [Range<Int>] {
-        var places: [Range<Int>] = []
+        var ranges: [Range<Int>] = []
         for (index, request) in requests.enumerated() {
             let start = items.count
             if let request, let work = works[index], work.problem == nil {
-                for (place, set) in request.request.changeSets.enumerated() {
-                    let question =
-                        unbearable.contains(place)
-                        ? Self.unasked(request) : question(set, request, work.device)
-                    items.append(Item(request: index, set: set, question: question))
+                for (position, set) in request.request.changeSets.enumerated() {
+                    let factsRequest =
+                        unbearable.contains(position)
+                        ? Self.unasked(request) : factsRequest(set, request, work.device)
+                    items.append(Item(request: index, set: set, factsRequest: factsRequest))
                 }
             }
-            places.append(start..<items.count)
+            ranges.append(start..<items.count)
         }
         // Deletes may affect much, so their effects are requested for a few sets at a time.
         var followed = 0
-        for place in items.indices where age.reachesOthers(items[place].question) {
+        for position in items.indices where age.reachesOthers(items[position].factsRequest) {
             followed += 1
-            items[place].isPartial = followed > share.mostFollowed
+            items[position].isPartial = followed > share.mostFollowed
         }
         try renew(Array(items.indices))
-        return places
+        return ranges
     }
 
     /// Requests the facts of items, by position.
-    private mutating func renew(_ places: [Int]) throws(StorageFault) {
-        guard !places.isEmpty else { return }
+    private mutating func renew(_ positions: [Int]) throws(StorageFault) {
+        guard !positions.isEmpty else { return }
         let found = try storage.facts(
-            for: places.map {
-                items[$0].isPartial ? items[$0].question.withoutPlan : items[$0].question
+            for: positions.map {
+                items[$0].isPartial ? items[$0].factsRequest.withoutPlan : items[$0].factsRequest
             })
-        guard found.count == places.count else {
+        guard found.count == positions.count else {
             throw StorageFault(.failed, "the storage did not give all facts")
         }
-        for (place, facts) in zip(places, found) { items[place].facts = facts }
+        for (position, facts) in zip(positions, found) { items[position].facts = facts }
     }
 
     /// Returns the request for a set that is put off. It names nothing.
@@ -208,7 +208,7 @@ struct BatchDecision {
             dependency: nil, content: [], reading: .failure(DataSetNode.unbearable))
     }
 
-    private func question(
+    private func factsRequest(
         _ set: ChangeSet, _ admitted: AdmittedRequest, _ device: Int64
     ) -> FactsRequest {
         let reading: Result<SetPlan, Refusal>
@@ -227,8 +227,8 @@ struct BatchDecision {
 
     /// Requests again the facts of a request's sets whose numbers an earlier request of the batch
     /// had, too.
-    private mutating func renewNumbers(_ places: Range<Int>) throws(StorageFault) {
-        let outdated = places.filter { age.isNumbered(items[$0].question) }
+    private mutating func renewNumbers(_ range: Range<Int>) throws(StorageFault) {
+        let outdated = range.filter { age.isNumbered(items[$0].factsRequest) }
         guard !outdated.isEmpty else { return }
         try carryOutJudged()
         try renew(outdated)
@@ -236,20 +236,20 @@ struct BatchDecision {
 
     /// Returns whether a set has a number that the device has used for another set. The device's
     /// file is then a copy.
-    private func reusesIdentity(_ places: Range<Int>) -> Bool {
+    private func reusesIdentity(_ range: Range<Int>) -> Bool {
         var numbers: [Int64: [UInt8]] = [:]
-        for item in items[places] {
-            let question = item.question
-            guard question.device != 0, let sequence = question.sequence else { continue }
-            if let other = numbers.updateValue(question.content, forKey: sequence),
-                other != question.content
+        for item in items[range] {
+            let factsRequest = item.factsRequest
+            guard factsRequest.device != 0, let sequence = factsRequest.sequence else { continue }
+            if let other = numbers.updateValue(factsRequest.content, forKey: sequence),
+                other != factsRequest.content
             {
                 return true
             }
             guard let used = item.facts.used else { continue }
             let isSame =
-                used.identifier == nil && question.identifier == nil
-                ? used.content == question.content : used.identifier == question.identifier
+                used.identifier == nil && factsRequest.identifier == nil
+                ? used.content == factsRequest.content : used.identifier == factsRequest.identifier
             if !isSame { return true }
         }
         return false
@@ -277,7 +277,7 @@ struct BatchDecision {
     }
 
     private mutating func isOutdated(_ item: Int) -> Bool {
-        age.outdates(items[item].facts, of: items[item].question)
+        age.outdates(items[item].facts, of: items[item].factsRequest)
     }
 
     /// Returns whether the earlier sets of its request were so much work that a set has to wait for
@@ -294,7 +294,7 @@ struct BatchDecision {
 
     private mutating func judgeInTurn(_ item: Int) throws(StorageFault) {
         let verdict = judge(item)
-        age.note(items[item].question)
+        age.note(items[item].factsRequest)
         switch verdict {
         case .acceptable(let work):
             age.note(work)
@@ -323,8 +323,8 @@ struct BatchDecision {
         return verdict
     }
 
-    private func verdict(on place: Int) -> Verdict {
-        let item = items[place]
+    private func verdict(on position: Int) -> Verdict {
+        let item = items[position]
         guard let admitted = requests[item.request], let work = works[item.request] else {
             preconditionFailure("a set belongs to a request")
         }
@@ -338,30 +338,32 @@ struct BatchDecision {
                 return .repeated(error)
             }
         }
-        if isPutOff(place) { return .refused(Self.putOff) }
+        if isPutOff(position) { return .refused(Self.putOff) }
         if item.set.needsItself {
             return .refused(
                 Refusal(.dependency, "the set names itself as the one that it depends on"))
         }
         if let refusal = work.refusal(onTopOf: item.set) { return .refused(refusal) }
         var facts = item.facts
-        if let dependency = item.question.dependency, work.decided.contains(dependency) {
+        if let dependency = item.factsRequest.dependency, work.decided.contains(dependency) {
             facts.isDependencyDecided = true
         }
         do throws(Refusal) {
             // The storage may know better why the set cannot be read.
-            if case .failure = item.question.reading, let refusal = facts.refusal { throw refusal }
-            let plan = try item.question.reading.get()
+            if case .failure = item.factsRequest.reading, let refusal = facts.refusal {
+                throw refusal
+            }
+            let plan = try item.factsRequest.reading.get()
             let context = SetContext(
                 principal: admitted.principal, device: work.device, seen: item.set.seen,
                 maxRevision: admitted.request.maxRevision,
                 dependency: item.set.dependencyIdentifier, followsRetryable: work.hasRetryable)
             try Acceptance.judge(
                 plan, in: context, facts: facts, schema: storage.schema, rules: rules)
-            facts.beginAnew(with: plan)
+            facts.clearEarlierRecords(with: plan)
             return .acceptable(
                 SetWork(
-                    question: item.question, plan: plan, facts: facts,
+                    request: item.factsRequest, plan: plan, facts: facts,
                     timestamp: item.set.timestamp, now: now))
         } catch {
             return .refused(error)
@@ -376,7 +378,7 @@ struct BatchDecision {
             judged = []
             let outcomes = try carryOut(waiting)
             var next = 0
-            for (place, (item, verdict)) in waiting.enumerated() {
+            for (position, (item, verdict)) in waiting.enumerated() {
                 guard case .acceptable = verdict else {
                     try note(verdict, of: item)
                     continue
@@ -395,7 +397,7 @@ struct BatchDecision {
                     try note(.refused(refusal), of: item)
                     works[items[item].request]?.forgetFollowed(from: item)
                     works[items[item].request]?.follow(items[item].set, refusal, at: item)
-                    for (later, _) in waiting[(place + 1)...] { judge(later) }
+                    for (later, _) in waiting[(position + 1)...] { judge(later) }
                 }
                 if case .refused = outcome { break }
             }
@@ -412,15 +414,15 @@ struct BatchDecision {
         return carried.isEmpty ? [] : try storage.apply(carried)
     }
 
-    private mutating func note(_ verdict: Verdict, of place: Int) throws(StorageFault) {
-        let item = items[place]
+    private mutating func note(_ verdict: Verdict, of position: Int) throws(StorageFault) {
+        let item = items[position]
         switch verdict {
         case .accepted(let revision): works[item.request]?.repeats.append(revision)
         case .repeated(let refusal): works[item.request]?.refuse(item.set, refusal)
         case .refused(let refusal):
             works[item.request]?.refuse(item.set, refusal)
             guard !refusal.isRetryable else { return }
-            try storage.remember(refusal, of: item.question, now: now)
+            try storage.remember(refusal, of: item.factsRequest, now: now)
         case .acceptable:
             preconditionFailure("a set that is carried out has an outcome")
         }

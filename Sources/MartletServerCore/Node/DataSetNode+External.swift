@@ -91,11 +91,11 @@ extension DataSetNode {
         self.external.open = external.count
         var end = storage.head
         if let first = external.first {
-            let place = feed.cache.place
+            let version = feed.cache.version
             guard
-                first.revision != place.head.revision + 1
+                first.revision != version.head.revision + 1
                     || first.hash
-                        != place.head.hash.appending(first.body, identifier: first.identifier)
+                        != version.head.hash.appending(first.body, identifier: first.identifier)
             else {
                 feed.cache.raise(floor: storage.floor)
                 return external
@@ -107,7 +107,7 @@ extension DataSetNode {
             end.hash = hash
         }
         try feed.follow(
-            to: end, floor: storage.floor, from: feed.cache.place, log: log,
+            to: end, floor: storage.floor, from: feed.cache.version, log: log,
             maxBytes: Self.followedBytes)
         return external
     }

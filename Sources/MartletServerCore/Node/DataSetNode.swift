@@ -264,11 +264,11 @@ package final class DataSetNode {
         }
         if let problem = work.problem { return .failure(problem) }
         do throws(AnswerBuilder.Failure) {
-            var question = feed.question(admitted, work.device, feed.head)
-            question.own = try ownForms(work)
-            question.refused = work.refusedSets
-            question.hasPostponed = work.hasPostponed
-            let unread = UnreadAnswer(question: question, work: work)
+            var query = feed.query(admitted, work.device, feed.head)
+            query.own = try ownForms(work)
+            query.refused = work.refusedSets
+            query.hasPostponed = work.hasPostponed
+            let unread = UnreadAnswer(query: query, work: work)
             do throws(AnswerBuilder.Failure) {
                 return .success(.made(try unread.make(with: feed.builder(log: nil))))
             } catch {

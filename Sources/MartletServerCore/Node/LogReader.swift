@@ -48,8 +48,8 @@ package final class LogReader {
     }
 
     /// Answers like `DataSetFeed.deltas(_:)`, but never with `.needsLog`.
-    package func deltas(_ question: DeltaRequest) -> DataSetFeed.DeltaOutcome {
-        let outcome = feed.deltas(question, log: log)
+    package func deltas(_ request: DeltaRequest) -> DataSetFeed.DeltaOutcome {
+        let outcome = feed.deltas(request, log: log)
         guard case .problem(let problem) = outcome, feed.isShared,
             RequestCheck.isOfHistory(problem)
         else { return outcome }
@@ -58,7 +58,7 @@ package final class LogReader {
         } catch {
             return .problem(RequestCheck.problem(for: error))
         }
-        return feed.deltas(question, log: log)
+        return feed.deltas(request, log: log)
     }
 
     /// Brings the feed up to the stored log: with the entries that it lacks or, if there are many
@@ -72,10 +72,10 @@ package final class LogReader {
     @discardableResult
     package func catchUp() throws(StorageFault) -> LogHead {
         // Memory is read before the log: its entries were committed then.
-        let place = feed.cache.place
+        let version = feed.cache.version
         let extent = try log.extent()
         try feed.follow(
-            to: extent.head, floor: extent.floor, from: place, log: log, maxBytes: 16 << 20)
+            to: extent.head, floor: extent.floor, from: version, log: log, maxBytes: 16 << 20)
         return feed.head
     }
 

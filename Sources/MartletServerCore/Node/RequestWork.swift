@@ -29,7 +29,7 @@ struct RequestWork {
     /// whether the set may yet be accepted. Other records may have these keys.
     private var uncreated: [String: [RecordID: Bool]] = [:]
     /// The sets whose new records were noted, in order.
-    private var followed: [(place: Int, set: ChangeSet, refusal: Refusal?)] = []
+    private var followed: [(position: Int, set: ChangeSet, refusal: Refusal?)] = []
 
     var acceptedCount: Int { accepted.count }
 
@@ -37,17 +37,17 @@ struct RequestWork {
     ///
     /// - Parameters:
     ///   - refusal: The refusal of the set; nil if it is not refused as far as known.
-    ///   - place: The position among all sets.
-    mutating func follow(_ set: ChangeSet, _ refusal: Refusal?, at place: Int) {
+    ///   - position: The position among all sets.
+    mutating func follow(_ set: ChangeSet, _ refusal: Refusal?, at position: Int) {
         guard set.types.contains(where: { $0.create.contains { !$0.isTemporary } }) else { return }
-        followed.append((place, set, refusal))
+        followed.append((position, set, refusal))
         note(set, refusal)
     }
 
     /// Forgets the notes about sets from a position on, because they are judged again.
-    mutating func forgetFollowed(from place: Int) {
-        guard let last = followed.last, last.place >= place else { return }
-        followed.removeAll { $0.place >= place }
+    mutating func forgetFollowed(from position: Int) {
+        guard let last = followed.last, last.position >= position else { return }
+        followed.removeAll { $0.position >= position }
         uncreated = [:]
         for earlier in followed { note(earlier.set, earlier.refusal) }
     }

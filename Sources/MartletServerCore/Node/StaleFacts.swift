@@ -27,10 +27,10 @@ struct StaleFacts {
     }
 
     /// Notes a set that was decided on.
-    mutating func note(_ question: FactsRequest) {
-        if let identifier = question.identifier { identifiers.insert(identifier) }
-        if question.device != 0, let sequence = question.sequence {
-            numbers.insert(SetNumber(device: question.device, sequence: sequence))
+    mutating func note(_ request: FactsRequest) {
+        if let identifier = request.identifier { identifiers.insert(identifier) }
+        if request.device != 0, let sequence = request.sequence {
+            numbers.insert(SetNumber(device: request.device, sequence: sequence))
         }
     }
 
@@ -38,7 +38,7 @@ struct StaleFacts {
     mutating func note(_ work: SetWork) {
         for create in work.plan.creates {
             if let temporary = TemporaryAddress(
-                device: work.question.device, create.address)
+                device: work.request.device, create.address)
             {
                 temporaries.insert(temporary)
                 createdTypes.insert(create.type)
@@ -66,18 +66,18 @@ struct StaleFacts {
     }
 
     /// Returns whether the batch has decided a set with the device's number that this set has, too.
-    func isNumbered(_ question: FactsRequest) -> Bool {
-        guard question.device != 0, let sequence = question.sequence else { return false }
-        return numbers.contains(SetNumber(device: question.device, sequence: sequence))
+    func isNumbered(_ request: FactsRequest) -> Bool {
+        guard request.device != 0, let sequence = request.sequence else { return false }
+        return numbers.contains(SetNumber(device: request.device, sequence: sequence))
     }
 
     /// Returns whether the facts have to be requested again.
-    mutating func outdates(_ facts: SetFacts, of question: FactsRequest) -> Bool {
-        if let identifier = question.identifier, identifiers.contains(identifier) { return true }
-        if let dependency = question.dependency, identifiers.contains(dependency) { return true }
-        if isNumbered(question) { return true }
-        guard !touchedTypes.isEmpty, let plan = question.plan else { return false }
-        let device = question.device
+    mutating func outdates(_ facts: SetFacts, of request: FactsRequest) -> Bool {
+        if let identifier = request.identifier, identifiers.contains(identifier) { return true }
+        if let dependency = request.dependency, identifiers.contains(dependency) { return true }
+        if isNumbered(request) { return true }
+        guard !touchedTypes.isEmpty, let plan = request.plan else { return false }
+        let device = request.device
         func isKnown(_ address: RecordAddress) -> Bool {
             TemporaryAddress(device: device, address).map(temporaries.contains) ?? false
         }
@@ -106,8 +106,8 @@ struct StaleFacts {
     }
 
     /// Returns whether a set deletes records to which other records may refer.
-    mutating func reachesOthers(_ question: FactsRequest) -> Bool {
-        for type in Set(question.plan?.deletes.map(\.type) ?? []) where !reach(of: type).isEmpty {
+    mutating func reachesOthers(_ request: FactsRequest) -> Bool {
+        for type in Set(request.plan?.deletes.map(\.type) ?? []) where !reach(of: type).isEmpty {
             return true
         }
         return false

@@ -10,20 +10,20 @@ package enum NodeAnswer: Sendable {
 /// The answer to a request that has been decided and committed. It lacks entries for its device,
 /// because they are not in memory.
 package struct UnreadAnswer: Sendable {
-    private let question: AnswerBuilder.Question
+    private let query: AnswerBuilder.Query
     private let accepted: Int
     private let repeated: Int
     private let refused: [RefusalReason: Int]
 
-    init(question: AnswerBuilder.Question, work: RequestWork) {
-        self.question = question
+    init(query: AnswerBuilder.Query, work: RequestWork) {
+        self.query = query
         accepted = work.acceptedCount
         repeated = work.repeats.count
         refused = work.refusals.reduce(into: [:]) { $0[$1.reason, default: 0] += 1 }
     }
 
     func make(with builder: AnswerBuilder) throws(AnswerBuilder.Failure) -> PreparedAnswer {
-        var answer = try builder.answer(to: question)
+        var answer = try builder.answer(to: query)
         answer.accepted = accepted
         answer.repeated = repeated
         answer.refused = refused

@@ -9,7 +9,7 @@ package struct LogEntry: Hashable, Sendable {
     package let identifier: String?
     package let sequence: Int64?
     /// The temporary ids of the created records, in the order of `create` over all types, with
-    /// commas between them. A record without one has an empty place. Nil if no record has one.
+    /// commas between them. A record without one has an empty field. Nil if no record has one.
     package let temporaries: String?
     /// The encoded set as every device but its author receives it; empty once compaction has
     /// removed it.

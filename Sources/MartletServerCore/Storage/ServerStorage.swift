@@ -80,14 +80,14 @@ package protocol ServerStorage: AnyObject {
 
     /// Returns whether a set with that identifier has been accepted or finally refused.
     func isDecided(_ identifier: String) throws(StorageFault) -> Bool
-    func facts(for questions: [FactsRequest]) throws(StorageFault) -> [SetFacts]
+    func facts(for requests: [FactsRequest]) throws(StorageFault) -> [SetFacts]
     /// Carries out sets that were judged acceptable, in order.
     ///
     /// - Returns: Their outcomes. The first refusal is the last outcome, because the sets behind it
     ///   were not tried.
     func apply(_ works: [SetWork]) throws(StorageFault) -> [SetOutcome]
     /// Stores a final refusal.
-    func remember(_ refusal: Refusal, of question: FactsRequest, now: Int64) throws(StorageFault)
+    func remember(_ refusal: Refusal, of request: FactsRequest, now: Int64) throws(StorageFault)
     /// Raises the floor towards `target` within the open transaction, and empties the bodies of the
     /// entries that it passes. An entry that its author has not acknowledged keeps its body until
     /// then. Everything else of an entry stays.
@@ -108,7 +108,7 @@ package protocol ServerStorage: AnyObject {
     ///     returned.
     /// - Returns: The rows for the first requests, as many as have room, and at least one.
     func truths(
-        of questions: [CurrentRowsRequest], setBytes: Int, maxBytes: Int
+        of requests: [CurrentRowsRequest], setBytes: Int, maxBytes: Int
     ) throws(StorageFault) -> [SetTruth]
 }
 
@@ -208,7 +208,7 @@ package struct FactsRequest: Sendable {
 
 /// A change set to carry out.
 package struct SetWork: Sendable {
-    package let question: FactsRequest
+    package let request: FactsRequest
     package let plan: SetPlan
     package let facts: SetFacts
     /// The user's time, as the device sent it.
@@ -217,9 +217,9 @@ package struct SetWork: Sendable {
     package let now: Int64
 
     package init(
-        question: FactsRequest, plan: SetPlan, facts: SetFacts, timestamp: String?, now: Int64
+        request: FactsRequest, plan: SetPlan, facts: SetFacts, timestamp: String?, now: Int64
     ) {
-        self.question = question
+        self.request = request
         self.plan = plan
         self.facts = facts
         self.timestamp = timestamp

@@ -64,7 +64,7 @@ extension SetEffects {
         return line == nil ? .changed(isNew: false) : .noted
     }
 
-    /// Returns the refusal of a set whose unique values were moved aside, if a trigger kept a
+    /// Returns the refusal of a set whose unique values were moved out of the way, if a trigger kept a
     /// record that the set deletes; that record lacks its value. Nil if all of them are gone.
     package func refusalOfKept(_ plan: SetPlan, _ facts: SetFacts, _ schema: Schema) -> Refusal? {
         for delete in plan.deletes

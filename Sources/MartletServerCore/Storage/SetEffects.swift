@@ -57,23 +57,23 @@ package struct SetEffects {
     package func changeSet(
         _ schema: Schema, revision: Revision
     ) -> (set: ChangeSet, created: [RecordID?]) {
-        var places = [Int](repeating: 0, count: schema.types.count)
-        for (place, type) in types.enumerated() { places[type] = place }
+        var typePositions = [Int](repeating: 0, count: schema.types.count)
+        for (position, type) in types.enumerated() { typePositions[type] = position }
         var changes = types.map { TypeChanges(name: schema.types[$0].name) }
         var created = [[RecordID?]](repeating: [], count: types.count)
         for line in lines {
-            let place = places[line.address.type]
+            let position = typePositions[line.address.type]
             switch line.deed {
             case .deleted:
-                changes[place].delete.append(line.address.id)
+                changes[position].delete.append(line.address.id)
                 continue
             case .created:
-                changes[place].create.append(line.address.id)
-                created[place].append(line.temporary)
+                changes[position].create.append(line.address.id)
+                created[position].append(line.temporary)
             case .updated:
-                changes[place].update.append(line.address.id)
+                changes[position].update.append(line.address.id)
             }
-            changes[place].entries.append(
+            changes[position].entries.append(
                 RecordEntry(
                     id: line.address.id, revision: revision, attributes: line.attributes))
         }

@@ -2,12 +2,12 @@ internal import Synchronization
 
 /// The open drafts of one database. Code that commits changes lets the drafts review them first.
 package final class DraftBoard: Sendable {
-    private struct Place {
+    private struct Entry {
         weak var draft: (any ReviewedDraft)?
     }
 
     private struct State {
-        var places: [Int: Place] = [:]
+        var entries: [Int: Entry] = [:]
         var last = 0
     }
 
@@ -16,26 +16,26 @@ package final class DraftBoard: Sendable {
     init() {}
 
     /// Whether no draft is open.
-    package var isEmpty: Bool { state.withLock { $0.places.isEmpty } }
+    package var isEmpty: Bool { state.withLock { $0.entries.isEmpty } }
 
     /// Adds a draft, which must remove itself when it ends.
     /// - Returns: The draft's number.
     func add(_ draft: any ReviewedDraft) -> Int {
         state.withLock { state in
             state.last += 1
-            state.places[state.last] = Place(draft: draft)
+            state.entries[state.last] = Entry(draft: draft)
             return state.last
         }
     }
 
     func remove(_ number: Int) {
-        _ = state.withLock { $0.places.removeValue(forKey: number) }
+        _ = state.withLock { $0.entries.removeValue(forKey: number) }
     }
 
     private var drafts: [any ReviewedDraft] {
         state.withLock { state in
-            guard !state.places.isEmpty else { return [] }
-            return state.places.sorted { $0.key < $1.key }.compactMap(\.value.draft)
+            guard !state.entries.isEmpty else { return [] }
+            return state.entries.sorted { $0.key < $1.key }.compactMap(\.value.draft)
         }
     }
 

@@ -42,7 +42,7 @@ public final class Draft<Element: ReadableRecord & Sendable>: Sendable {
     let database: any DatabaseAccess
     /// Keeps the checks for external writes running while the draft is open.
     private let subscription: Subscription
-    private let place = Mutex<Int?>(nil)
+    private let boardNumber = Mutex<Int?>(nil)
     private static var bufferedNotices: Int { 64 }
 
     init(_ record: DraftRecord<Element>, table: DraftTable<Element>, database: any DatabaseAccess) {
@@ -53,7 +53,7 @@ public final class Draft<Element: ReadableRecord & Sendable>: Sendable {
         // The draft itself waits for no change.
         _ = subscription.endReading(DatabaseRegion())
         let number = database._changes.drafts.add(self)
-        place.withLock { $0 = number }
+        boardNumber.withLock { $0 = number }
     }
 
     deinit {
@@ -151,7 +151,7 @@ public final class Draft<Element: ReadableRecord & Sendable>: Sendable {
     }
 
     private func leave() {
-        if let number = place.withLock({ $0 }) { database._changes.drafts.remove(number) }
+        if let number = boardNumber.withLock({ $0 }) { database._changes.drafts.remove(number) }
         let listeners = held.withLock { held in
             defer { held.listeners.removeAll() }
             return Array(held.listeners.values)

@@ -219,7 +219,7 @@ final class LargeWriteFile {
         guard let found else {
             throw StoreError(
                 .file,
-                "The auxiliary file of the large write is damaged; discard it and gather anew.")
+                "The auxiliary file of the large write is damaged; discard it and gather again.")
         }
         return found
     }

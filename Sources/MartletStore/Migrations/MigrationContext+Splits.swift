@@ -46,7 +46,7 @@ extension MigrationContext {
         var moved = 0
         let sources = table.parts.map(\.tableName) + former.map(\.tableName)
         for (index, source) in sources.enumerated() {
-            moved += try move(table, out: source, place: index, columns: columns)
+            moved += try move(table, out: source, partIndex: index, columns: columns)
         }
         return moved
     }
@@ -66,10 +66,10 @@ extension MigrationContext {
     }
 
     /// Moves the records of one table that belong in another part.
-    /// - Parameter place: The table's index among the parts; for a former part, the number of parts
+    /// - Parameter partIndex: The table's index among the parts; for a former part, the number of parts
     ///   or more.
     private func move<Element>(
-        _ table: SplitTable<Element>, out source: String, place: Int, columns: String
+        _ table: SplitTable<Element>, out source: String, partIndex: Int, columns: String
     ) throws -> Int {
         let key = SQLName.quoted(table.key)
         let name = SQLName.quoted(source)
@@ -83,7 +83,7 @@ extension MigrationContext {
                 last.map { [$0] } ?? []
             ) { keys.append(try $0.value(at: 0)) }
             for value in keys {
-                guard let wanted = table.place(of: value), wanted != place else { continue }
+                guard let wanted = table.partIndex(of: value), wanted != partIndex else { continue }
                 let target = SQLName.quoted(table.parts[wanted].tableName)
                 try session.forEachRow(
                     """

@@ -15,7 +15,7 @@ package enum MigrationFailure {
             failure = StoreError(
                 .migration, "The version's own code threw \(type(of: error)).")
         }
-        return failure.placed(
+        return failure.prefixed(
             "Version \(migration.version) (\(migration.name)) was not run, and the file is as the"
                 + " version before left it.")
     }
@@ -28,13 +28,13 @@ extension StoreError.Kind {
 
 extension StoreError {
     /// Returns the same error with a sentence before its message.
-    fileprivate func placed(_ sentence: String) -> StoreError {
-        var placed = StoreError(kind, "\(sentence) \(message)")
-        placed.code = code
-        placed.sql = sql
-        placed.table = table
-        placed.key = key
-        placed.values = values
-        return placed
+    fileprivate func prefixed(_ sentence: String) -> StoreError {
+        var copy = StoreError(kind, "\(sentence) \(message)")
+        copy.code = code
+        copy.sql = sql
+        copy.table = table
+        copy.key = key
+        copy.values = values
+        return copy
     }
 }

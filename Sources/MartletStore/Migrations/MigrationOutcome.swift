@@ -9,13 +9,13 @@ public enum MigrationOutcome: Hashable, Sendable {
     /// A version failed. The file is as it was before the first version, and open for reading only.
     case restored(to: Int, failure: StoreError)
     /// A version failed. The client refetches the data.
-    case fetchingAnew(failure: StoreError)
+    case refetching(failure: StoreError)
 
     /// The failure of a version; nil if there was none.
     public var failure: StoreError? {
         switch self {
         case .upToDate, .migrated: nil
-        case .readOnly(_, let failure), .restored(_, let failure), .fetchingAnew(let failure):
+        case .readOnly(_, let failure), .restored(_, let failure), .refetching(let failure):
             failure
         }
     }

@@ -111,9 +111,9 @@ package struct Migrator {
             }
             try copy.remove()
             return .restored(to: from, failure: failure)
-        case .fetchAnew:
+        case .refetch:
             guard failure.kind != .diskFull, failure.kind != .inputOutput else { throw failure }
-            return .fetchingAnew(failure: failure)
+            return .refetching(failure: failure)
         }
     }
 }

@@ -57,7 +57,7 @@ public final class DatabasePool: DatabaseAccess {
     ///   - path: The SQLite file.
     ///   - migrations: All versions of the app's tables.
     ///   - fallback: The action if a version cannot be run; see `migration`. A pool has no server
-    ///     to refetch data from, so `fetchAnew` acts as `readOnly`.
+    ///     to refetch data from, so `refetch` acts as `readOnly`.
     ///   - options: The options of the database.
     ///   - progress: Called before and after each version, on the queue that opens the file.
     /// - Throws: `StoreError`: `.newer` if a newer version of the app wrote the file, and the
@@ -69,7 +69,7 @@ public final class DatabasePool: DatabaseAccess {
     ) async throws -> DatabasePool {
         try await open(
             path: path, migrator: Migrator(migrations, progress: progress),
-            fallback: fallback == .fetchAnew ? .readOnly : fallback, options: options)
+            fallback: fallback == .refetch ? .readOnly : fallback, options: options)
     }
 
     private static func open(

@@ -54,7 +54,7 @@ final class DatabaseWriter {
         defer { context.end() }
         collector.listsRows = hub.isWanted
         do {
-            try session.checkPlace()
+            try session.checkNotMoved()
             try connection.begin()
             try session.begin()
             let result = try body(context)

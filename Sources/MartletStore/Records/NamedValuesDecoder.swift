@@ -10,7 +10,7 @@ struct NamedValuesDecoder: Decoder {
         do {
             return try Result(from: self)
         } catch let error as DecodingError {
-            throw StoreError(.value, "\(type) cannot be made from what was read\(error.place).")
+            throw StoreError(.value, "\(type) cannot be made from what was read\(error.location).")
         }
     }
 
@@ -168,8 +168,8 @@ private struct NamedValuesContainer<Key: CodingKey>: KeyedDecodingContainerProto
 }
 
 extension DecodingError {
-    /// The place of the error, for use in a sentence. The error's own text may contain values.
-    fileprivate var place: String {
+    /// The location of the error, for use in a sentence. The error's own text may contain values.
+    fileprivate var location: String {
         let path =
             switch self {
             case .typeMismatch(_, let context), .valueNotFound(_, let context),

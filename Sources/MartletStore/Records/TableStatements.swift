@@ -3,7 +3,7 @@ internal import SQLiteKit
 internal import SQLiteRecords
 
 /// The statements that find and write a table's rows by their key, with the table's description and
-/// its place in the schema.
+/// its position in the schema.
 final class TableStatements {
     let description: TableDescription
     /// The columns that the table asks a record for.

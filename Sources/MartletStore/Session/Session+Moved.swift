@@ -4,7 +4,7 @@ extension Session {
     /// Refuses to save if the database's file was removed or replaced. SQLite would write to the
     /// old file until it is closed, and nobody would find that file again.
     /// - Throws: `StoreError` `.file`.
-    package func checkPlace() throws {
+    package func checkNotMoved() throws {
         guard connection.hasMoved else { return }
         throw StoreError(
             .file,

@@ -36,7 +36,7 @@ struct StateFolder: Sendable {
             try Folder.make(path: path, faults: faults)
             let folder = try Folder(path: path, faults: faults)
             try check(try folder.facts())
-            if isFirst { try folder.removeAbandonedDrafts() }
+            if isFirst { try folder.removeAbandonedFiles() }
             return try body(folder)
         }
         isSwept = true

@@ -112,16 +112,16 @@ public struct FullTextTable<Base: Table>: Sendable {
     private func function(
         _ function: String, _ column: (any AnyColumn)?, _ values: [SQLValue]
     ) -> ComputedColumn<String?> {
-        let place = column.map { column in
+        let position = column.map { column in
             index.columns.firstIndex { SQLName.folded($0) == SQLName.folded(column.name) }
         }
         // A column that the index does not have is rendered by its name, so that the check of names
         // refuses it.
-        if let column, place == .some(nil) {
+        if let column, position == .some(nil) {
             return ComputedColumn(
                 SQLFragment(column: ColumnName(table: name, name: column.name)))
         }
-        let number = SQLValue.integer(Int64((place ?? nil) ?? -1))
+        let number = SQLValue.integer(Int64((position ?? nil) ?? -1))
         let slots = ([number] + values).map { SQLFragment(value: $0) }
         return ComputedColumn(
             "\(function)(\(SQLName.quoted(name)), " + slots.joined(separator: ", ") + ")",

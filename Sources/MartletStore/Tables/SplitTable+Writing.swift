@@ -14,15 +14,15 @@ extension SplitTable {
             let key = try keyForNew(record, context)
             switch rule {
             case .columns:
-                for (place, part) in parts.enumerated() {
+                for (index, part) in parts.enumerated() {
                     let values = try values(of: record, key, part, context)
-                    if place == 0 || hasContent(values) { try insert(values, key, part, context) }
+                    if index == 0 || hasContent(values) { try insert(values, key, part, context) }
                 }
             case .kind, .modulo:
                 let values = try values(of: record, key, parts[0], context)
-                let place = try place(of: key) ?? place(ofKindIn: values)
-                let own = try self.values(of: record, key, parts[place], context)
-                try insert(own, key, parts[place], context)
+                let index = try partIndex(of: key) ?? partIndex(ofKindIn: values)
+                let own = try self.values(of: record, key, parts[index], context)
+                try insert(own, key, parts[index], context)
             }
             return try RecordID(sqlValue: key)
         }
@@ -68,7 +68,7 @@ extension SplitTable {
     public func delete(_ key: some ColumnValue, in context: WriteContext) throws -> Bool {
         try prepare(context)
         let value = key.sqlValue
-        if let place = place(of: value) { return try parts[place].delete(value, in: context) }
+        if let index = partIndex(of: value) { return try parts[index].delete(value, in: context) }
         return try context.savepoint {
             // The last part is deleted first, because references between parts lead to the first
             // one.
@@ -131,13 +131,13 @@ extension SplitTable {
         _ record: some Record, _ key: SQLValue, _ context: WriteContext
     ) throws -> Bool {
         guard
-            let place = try place(of: key)
+            let index = try partIndex(of: key)
                 ?? parts.indices.first(where: { try parts[$0].exists(key, in: context) })
         else { return false }
-        let part = parts[place]
+        let part = parts[index]
         let values = try values(of: record, key, part, context)
         guard case .kind(let column, _) = rule, values[column] != nil,
-            case let wanted = try self.place(ofKindIn: values), wanted != place
+            case let wanted = try self.partIndex(ofKindIn: values), wanted != index
         else {
             guard try part.update(values, in: context) else { throw passedOver(part, key) }
             return true
@@ -168,15 +168,15 @@ extension SplitTable {
         RowOutcome.passedOver(part.tableName, RecordID(key))
     }
 
-    private func place(ofKindIn values: RecordValues) throws -> Int {
+    private func partIndex(ofKindIn values: RecordValues) throws -> Int {
         guard case .kind(let column, let kinds) = rule else { return 0 }
-        guard let kind = values[column], let place = kinds.firstIndex(of: kind) else {
+        guard let kind = values[column], let index = kinds.firstIndex(of: kind) else {
             throw StoreError(
                 .value,
                 "The record's “\(column)” is of no kind that “\(name)” has a table for; it has"
                     + " \(kinds.count). Set it to one of these, or add a part.")
         }
-        return place
+        return index
     }
 
     /// Returns a record's values for a part, with the key.

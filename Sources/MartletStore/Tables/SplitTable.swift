@@ -95,7 +95,7 @@ public struct SplitTable<Element: ReadableRecord>: Sendable {
 
     /// Returns the index of the part that has a key's record; nil if the key alone does not show
     /// it.
-    func place(of key: SQLValue) -> Int? {
+    func partIndex(of key: SQLValue) -> Int? {
         guard case .modulo = rule else { return nil }
         let count = UInt64(parts.count)
         switch key {
@@ -132,8 +132,8 @@ extension SplitTable {
     ///   not exist, `.value` if the row does not fit the element.
     public func find(_ key: some ColumnValue, in context: ReadContext) throws -> Element? {
         let value = key.sqlValue
-        if let place = place(of: value) {
-            return try parts[place].find(value, as: Element.self, in: context)
+        if let index = partIndex(of: value) {
+            return try parts[index].find(value, as: Element.self, in: context)
         }
         return try query().filter(Column<SQLValue>(self.key) == value).first(in: context)
     }

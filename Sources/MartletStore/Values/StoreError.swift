@@ -192,7 +192,7 @@ extension StoreError {
         }
         if error.isDiskFull { return (.diskFull, "Make room on the disk, then try again.") }
         if error.isCorrupt {
-            return (.file, "Put a copy of the file back, or fetch the data anew.")
+            return (.file, "Put a copy of the file back, or fetch the data again.")
         }
         if error.isReadOnly { return (.readOnly, "Open the file for writing, or write elsewhere.") }
         if error.isInterrupted { return (.cancelled, "Run it again if it is still wanted.") }

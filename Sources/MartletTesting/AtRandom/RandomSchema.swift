@@ -26,19 +26,21 @@ package struct RandomSchema {
         hasRare = rare
         var names = Self.names.shuffled(using: &random)[...]
         var tables: [RandomTable] = []
-        for place in 0..<Int.random(in: 1...3, using: &random) {
+        for position in 0..<Int.random(in: 1...3, using: &random) {
             let name = names.removeFirst()
-            tables.append(RandomTable(name, place: place, among: tables, using: &random))
+            tables.append(RandomTable(name, position: position, among: tables, using: &random))
         }
         self.tables = tables
         guard rare else { return }
         // These draw from a source of their own, so that the rest of the schema stays as it is.
         var copy = random
         var seldom = SeededRandom(seed: copy.next())
-        for place in tables.indices { self.tables[place].indexRequired(place, using: &seldom) }
+        for position in tables.indices {
+            self.tables[position].indexRequired(position, using: &seldom)
+        }
         if seldom.chance(35) { addCircle(using: &seldom) }
-        for place in tables.indices where seldom.chance(50) {
-            self.tables[place].nameColumnsPlainly()
+        for position in tables.indices where seldom.chance(50) {
+            self.tables[position].nameColumnsPlainly()
         }
     }
 
@@ -86,7 +88,7 @@ package struct RandomTable {
     private var indexes: [String]
 
     init(
-        _ name: String, place: Int, among others: [RandomTable], using random: inout SeededRandom
+        _ name: String, position: Int, among others: [RandomTable], using random: inout SeededRandom
     ) {
         self.name = name
         isText = random.chance(45)
@@ -98,7 +100,7 @@ package struct RandomTable {
         if random.chance(1) { names.insert(contentsOf: Self.composed, at: 0) }
         var columns: [RandomColumn] = []
         for _ in 0..<Int.random(in: 1...4, using: &random) {
-            let own = (name: name, place: place, isText: isText)
+            let own = (name: name, position: position, isText: isText)
             columns.append(
                 RandomColumn(names.removeFirst(), own, others, isStrict: isStrict, using: &random))
         }
@@ -115,7 +117,7 @@ package struct RandomTable {
         self.parts = parts
         self.options = options
         indexes = (0..<Int.random(in: 0...2, using: &random)).map { number in
-            Self.index("u\(place)_\(number)", on: name, of: columns, using: &random)
+            Self.index("u\(position)_\(number)", on: name, of: columns, using: &random)
         }
     }
 
@@ -137,14 +139,14 @@ package struct RandomTable {
     }
 
     /// Gives some of the columns that must have a value a unique index, and lets their default take the place of NULL.
-    fileprivate mutating func indexRequired(_ place: Int, using random: inout SeededRandom) {
+    fileprivate mutating func indexRequired(_ position: Int, using random: inout SeededRandom) {
         for (number, column) in columns.enumerated() where column.isRequired {
             if random.chance(30), let part = parts.firstIndex(of: column.declaration) {
                 parts[part] = parts[part].replacing(
                     "NOT NULL DEFAULT", with: "NOT NULL ON CONFLICT REPLACE DEFAULT")
             }
             guard random.chance(40) else { continue }
-            let name = "r\(place)_\(number)"
+            let name = "r\(position)_\(number)"
             let other = random.one(of: columns).quoted
             var over = random.one(of: [
                 column.quoted, "\(column.quoted) || '.'", "\(column.quoted), \(other)",
@@ -227,18 +229,18 @@ package struct RandomColumn {
     package var quoted: String { RandomTable.quoted(name) }
 
     init(
-        _ name: String, _ own: (name: String, place: Int, isText: Bool), _ others: [RandomTable],
+        _ name: String, _ own: (name: String, position: Int, isText: Bool), _ others: [RandomTable],
         isStrict: Bool, using random: inout SeededRandom
     ) {
         self.name = name
         var words: [String] = [RandomTable.quoted(name)]
         if random.chance(30) {
-            let place = Int.random(in: 0...own.place, using: &random)
+            let position = Int.random(in: 0...own.position, using: &random)
             let table =
-                place < own.place
-                ? (others[place].name, others[place].isText) : (own.name, own.isText)
+                position < own.position
+                ? (others[position].name, others[position].isText) : (own.name, own.isText)
             kind = table.1 ? .text : .integer
-            target = place
+            target = position
             isRequired = false
             words += [table.1 ? "TEXT" : "INTEGER", "REFERENCES \(RandomTable.quoted(table.0))"]
             if random.chance(70) { words.append("ON DELETE \(random.one(of: Self.actions))") }
@@ -268,11 +270,11 @@ package struct RandomColumn {
     }
 
     /// Creates a reference to a table, which may be declared later.
-    fileprivate init(_ name: String, _ place: Int, _ table: RandomTable, _ action: String) {
+    fileprivate init(_ name: String, _ position: Int, _ table: RandomTable, _ action: String) {
         self.name = name
         kind = table.isText ? .text : .integer
         isRequired = false
-        target = place
+        target = position
         declaration =
             "\(RandomTable.quoted(name)) \(table.isText ? "TEXT" : "INTEGER") REFERENCES \(table.quoted) \(action)"
     }

@@ -2,12 +2,12 @@
 package struct RandomStatements {
     /// The file that they write to. New rows on a device get Martlet's keys, and those on a server
     /// SQLite's.
-    package enum Place {
+    package enum Side {
         case device, server
     }
 
     private let schema: RandomSchema
-    private let place: Place
+    private let side: Side
     private let mark: String
     private let sendable: Bool
     private let odd: Int
@@ -22,13 +22,13 @@ package struct RandomStatements {
     ///   - sendable: True if a set must be able to carry all values and keys.
     ///   - odd: The number of values in a hundred that no set can carry, if not all are sendable.
     package init(
-        _ schema: RandomSchema, seed: UInt64, mark: String = "", on place: Place = .device,
+        _ schema: RandomSchema, seed: UInt64, mark: String = "", on side: Side = .device,
         sendable: Bool = false, odd: Int = 3
     ) {
-        self.sendable = sendable || place == .server
+        self.sendable = sendable || side == .server
         self.odd = odd
         self.schema = schema
-        self.place = place
+        self.side = side
         self.mark = mark
         random = SeededRandom(seed: seed &* 0x9e37_79b9_7f4a_7c15 &+ 77)
         seldom = SeededRandom(seed: seed &* 0xd6e8_feb8_6659_fd93 &+ 5)
@@ -105,9 +105,9 @@ package struct RandomStatements {
     /// Makes a row refer to one that is deleted with another, and replaces the latter by the first.
     private mutating func around(_ circle: RandomSchema.Circle) -> String {
         func row(_ table: RandomTable) -> String {
-            let place = Int.random(in: 0..<4, using: &seldom)
+            let offset = Int.random(in: 0..<4, using: &seldom)
             return
-                "(SELECT \(table.quotedKey) FROM \(table.quoted) ORDER BY 1 LIMIT 1 OFFSET \(place))"
+                "(SELECT \(table.quotedKey) FROM \(table.quoted) ORDER BY 1 LIMIT 1 OFFSET \(offset))"
         }
         let (first, second) = (schema.tables[circle.first], schema.tables[circle.second])
         let (out, between, last) = (row(first), row(second), row(first))
@@ -148,8 +148,8 @@ package struct RandomStatements {
         guard table.isText, random.chance(20) else {
             let row = ([key(table)] + columns.map { value($0) }).joined(separator: ", ")
             if table.isText, table.hasRowID, random.chance(8) {
-                let place = Int.random(in: 1..<5, using: &random)
-                return "(rowid, \(names)) VALUES (\(place), \(row))"
+                let rowid = Int.random(in: 1..<5, using: &random)
+                return "(rowid, \(names)) VALUES (\(rowid), \(row))"
             }
             // If an integer key is left out, SQLite chooses it.
             if !table.isText, random.chance(5) {
@@ -209,10 +209,10 @@ package struct RandomStatements {
             count += 1
             // Some keys have a meaning and are used again.
             if random.chance(20) { return random.one(of: ["'p'", "'q'", "'r'"]) }
-            return place == .server || random.chance(85)
+            return side == .server || random.chance(85)
                 ? "'k\(mark)\(count)'" : random.one(of: sendable ? Self.rareTexts : Self.oddTexts)
         }
-        if place == .server {
+        if side == .server {
             return random.chance(95) ? "NULL" : random.one(of: ["4000", "9007199254740991"])
         }
         if random.chance(4) { return "ifnull(\(Self.deletedKey), (SELECT id FROM martlet_new_id))" }
@@ -234,8 +234,8 @@ package struct RandomStatements {
     ]
 
     private mutating func existingKey(_ table: RandomTable) -> String {
-        let place = Int.random(in: 0..<4, using: &random)
-        let key = "(SELECT \(table.quotedKey) FROM \(table.quoted) LIMIT 1 OFFSET \(place))"
+        let offset = Int.random(in: 0..<4, using: &random)
+        let key = "(SELECT \(table.quotedKey) FROM \(table.quoted) LIMIT 1 OFFSET \(offset))"
         return key
     }
 

@@ -21,9 +21,9 @@ final class DeviceMachine {
     var model = Model()
     /// Whether the device may have dropped its tables since the last check, so that its revision
     /// may have gone back.
-    var mayHaveBegunAnew = false
+    var mayHaveDroppedTables = false
     /// Whether it has dropped its tables and has not completed an exchange since.
-    var isFetchingAnew = false
+    var isRefetching = false
     /// The revision of the first part of the snapshot that the device began with; nil if no other
     /// part is to come.
     var seededAt: Revision?
@@ -104,11 +104,11 @@ final class DeviceMachine {
     /// Drops the tables and keeps the sets that are still to be sent. The device is off before and
     /// after.
     /// - Throws: An error if the disk fails meanwhile. All of it or nothing has happened then.
-    func beginAnew(now: Int64, randomBits: @escaping () -> UInt64) throws {
+    func beginRefetching(now: Int64, randomBits: @escaping () -> UInt64) throws {
         node = nil
-        mayHaveBegunAnew = true
-        isFetchingAnew = true
-        try DeviceStore.beginAnew(
+        mayHaveDroppedTables = true
+        isRefetching = true
+        try DeviceStore.beginRefetching(
             path: "device.sqlite", vfs: disk.vfsName, now: now, randomBits: randomBits,
             making: { try app.makeTables(on: $0) })
     }
@@ -116,7 +116,7 @@ final class DeviceMachine {
     /// Returns whether it may lack saves that were made on it, or show rows that these had
     /// replaced.
     func isOnPast() throws -> Bool {
-        guard let store = node?.store, !isFetchingAnew else { return true }
+        guard let store = node?.store, !isRefetching else { return true }
         return try store.pendingSnapshot != nil || store.slicedUpTo != nil
     }
 

@@ -7,7 +7,7 @@ internal import MartletStore
 /// The events of a simulation in words and in order, for a person to read.
 struct Journal {
     /// The machine that a line is about.
-    enum Place {
+    enum Machine {
         case server
         case device(Int)
     }
@@ -20,14 +20,14 @@ struct Journal {
         self.start = start
     }
 
-    mutating func add(_ text: String, at place: Place, now: Int64) {
+    mutating func add(_ text: String, at machine: Machine, now: Int64) {
         let moment = now - start
         let fraction = String(moment % 1_000)
         let zeros = String(repeating: "0", count: max(0, 3 - fraction.count))
         let clock = "\(moment / 1_000).\(zeros)\(fraction) s"
         let margin = String(repeating: " ", count: max(0, 11 - clock.count))
         let who =
-            switch place {
+            switch machine {
             case .server: "server  "
             case .device(let number): "device \(number)"
             }
@@ -104,16 +104,16 @@ struct Journal {
 
 extension Simulator {
     /// Notes an event in the trace's hash, and in words if the journal is kept.
-    /// - Parameter place: The machine of the event; nil for the device of that number.
-    func note(_ word: String, _ number: Int, at place: Journal.Place? = nil) {
+    /// - Parameter machine: The machine of the event; nil for the device of that number.
+    func note(_ word: String, _ number: Int, at machine: Journal.Machine? = nil) {
         report.add(word, number)
-        tell(place ?? .device(number)) { word }
+        tell(machine ?? .device(number)) { word }
     }
 
     /// Adds a line to the journal. The trace's hash does not include it.
-    func tell(_ place: Journal.Place, _ text: () -> String) {
+    func tell(_ machine: Journal.Machine, _ text: () -> String) {
         guard journal != nil else { return }
-        journal?.add(text(), at: place, now: now)
+        journal?.add(text(), at: machine, now: now)
         if let line = journal?.lines.last { options.tell?(line) }
     }
 }

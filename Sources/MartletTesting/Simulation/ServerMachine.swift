@@ -91,12 +91,12 @@ final class ServerMachine {
     func process(_ bodies: [[UInt8]], now: Int64) -> [Answer] {
         guard let node else { return [] }
         var admitted: [AdmittedRequest] = []
-        var places: [Int?] = []
+        var positions: [Int?] = []
         var answers = bodies.map { _ in Answer(status: 400, body: []) }
         for (index, body) in bodies.enumerated() {
             do throws(WireFault) {
                 let request = try SyncCoder.decodeRequest(body)
-                places.append(index)
+                positions.append(index)
                 admitted.append(
                     AdmittedRequest(
                         principal: Principal(name: "staff"), request: request, source: body,
@@ -109,13 +109,13 @@ final class ServerMachine {
         }
         let before = disk.work
         let results = node.process(admitted, now: now)
-        for (place, result) in zip(places.compactMap(\.self), results) {
+        for (position, result) in zip(positions.compactMap(\.self), results) {
             switch result {
             case .success(let answer):
                 let body = answer.isGzip ? answer.body : Gzip.compress(answer.body)
-                answers[place] = Answer(status: 200, body: body)
+                answers[position] = Answer(status: 200, body: body)
             case .failure(let problem):
-                answers[place] = Answer(
+                answers[position] = Answer(
                     status: problem.status, body: Gzip.compress(SyncCoder.encode(problem)))
             }
         }
@@ -126,8 +126,8 @@ final class ServerMachine {
     }
 
     /// Returns the deltas after a listener's revision, or the reason why there are none.
-    func deltas(_ question: DeltaRequest) -> Result<DeltaBatchBytes, Problem>? {
-        switch log?.deltas(question) {
+    func deltas(_ request: DeltaRequest) -> Result<DeltaBatchBytes, Problem>? {
+        switch log?.deltas(request) {
         case .batch(let batch): .success(batch)
         case .problem(let problem): .failure(problem)
         case .needsLog, nil: nil
@@ -211,13 +211,13 @@ final class ServerMachine {
     /// Returns a set without computed values, which not every entry has.
     private func written(_ set: ChangeSet) -> ChangeSet {
         var set = set
-        for (place, changes) in set.types.enumerated() {
+        for (index, changes) in set.types.enumerated() {
             let type = tables.first { $0.type.name == changes.name }?.type
             let computed = Set(
                 type?.attributes.filter(\.isGenerated).map(\.name) ?? [])
             guard !computed.isEmpty else { continue }
             for entry in changes.entries.indices {
-                for name in computed { set.types[place].entries[entry].attributes[name] = nil }
+                for name in computed { set.types[index].entries[entry].attributes[name] = nil }
             }
         }
         return set

@@ -80,7 +80,7 @@ public struct SimulationFailure: Error, CustomStringConvertible {
     public let seed: UInt64
     /// The number of events delivered until then.
     public let step: Int
-    /// A sentence that names the promise, the place and the circumstances.
+    /// A sentence that names the promise, the step and the circumstances.
     public let message: String
     /// The command that runs the same world again.
     public let replay: String

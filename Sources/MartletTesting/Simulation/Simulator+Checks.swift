@@ -22,15 +22,15 @@ extension Simulator {
             throw failure("device \(device.number) is ahead of the server's log")
         }
         if revision < device.model.revision {
-            guard device.mayHaveBegunAnew else {
+            guard device.mayHaveDroppedTables else {
                 throw failure(
                     "device \(device.number) went back from revision"
                         + " \(device.model.revision) to \(revision)")
             }
             device.model = Model()
         }
-        if device.mayHaveBegunAnew { device.seededAt = nil }
-        device.mayHaveBegunAnew = false
+        if device.mayHaveDroppedTables { device.seededAt = nil }
+        device.mayHaveDroppedTables = false
         while device.model.revision < revision {
             let next = device.model.revision
             _ = device.model.fold(logged[Int(next)], revision: next + 1)

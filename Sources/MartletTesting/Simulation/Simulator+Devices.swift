@@ -29,13 +29,13 @@ extension Simulator {
     }
 
     /// Tells a device to drop its tables and to refetch everything.
-    func beginAnew(_ device: DeviceMachine) throws {
+    func beginRefetching(_ device: DeviceMachine) throws {
         report.newBeginnings += 1
         report.happened(.newBeginning)
         note("anew", device.number)
         maybeBreak(device.disk)
         do {
-            try device.beginAnew(now: localTime(device), randomBits: bits())
+            try device.beginRefetching(now: localTime(device), randomBits: bits())
         } catch  where !isConverging && Self.diskCode(of: error) != nil {
             note("anew failed \(Self.diskCode(of: error) ?? 0)", device.number)
             if device.disk.isDown { return stop(device) }
@@ -90,7 +90,7 @@ extension Simulator {
                 try perform(action, of: device)
             }
         }
-        if random.below(1_000) < faults.newBeginnings { try beginAnew(device) }
+        if random.below(1_000) < faults.newBeginnings { try beginRefetching(device) }
     }
 
     private func perform(_ action: DeviceNode.Action, of device: DeviceMachine) throws {
@@ -149,7 +149,7 @@ extension Simulator {
         case .notify(.live(let isLive)): note("live \(isLive)", device.number)
         case .notify(.late(let isLate)): note("late \(isLate)", device.number)
         case .notify(.exchanged(let revision, let isComplete)):
-            if isComplete { device.isFetchingAnew = false }
+            if isComplete { device.isRefetching = false }
             note("exchanged \(revision)", device.number)
         case .notify(.failed(let error, let retryIn)):
             note("failed \(error.kind.name)", device.number)

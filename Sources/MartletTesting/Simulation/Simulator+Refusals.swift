@@ -16,12 +16,12 @@ extension Simulator {
             set.changes.map { Ledger.Record(type: $0.type, id: $0.id) }
         }
         let parked = try store.parked()
-        let place = parked.firstIndex { $0.identifier == receipt.identifier }
-        let set = place.map { parked[$0] }
+        let index = parked.firstIndex { $0.identifier == receipt.identifier }
+        let set = index.map { parked[$0] }
         let records = set.map(touched) ?? []
         // The server also refuses a save that was made on top of a refused one. Some of these were
         // not reported, because the machine crashed.
-        let earlier = parked[..<(place ?? 0)].flatMap(touched)
+        let earlier = parked[..<(index ?? 0)].flatMap(touched)
         let refused = (ledger.refused[device.number] ?? []).union(earlier)
         ledger.refuse(records, on: device.number)
         // A set that is made later of external writes is no save.

@@ -36,8 +36,8 @@ extension Simulator {
         let listener = Listener(
             device: device.number, life: life, stream: stream, cursor: cursor,
             position: cursor.since)
-        let question = question(listener, lineage: cursor.lineage)
-        if case .failure(let problem)? = server.deltas(question) {
+        let request = request(listener, lineage: cursor.lineage)
+        if case .failure(let problem)? = server.deltas(request) {
             note("stream \(problem.status)", device.number)
             return queue.put(
                 .deviceEvent(
@@ -57,15 +57,15 @@ extension Simulator {
         push()
     }
 
-    private func question(_ listener: Listener, lineage: String?) -> DeltaRequest {
-        var question = DeltaRequest(
+    private func request(_ listener: Listener, lineage: String?) -> DeltaRequest {
+        var request = DeltaRequest(
             principal: Principal(name: "staff"), since: listener.position, byteLimit: 5_000)
-        question.clientID = listener.cursor.clientID
-        question.dataSet = listener.cursor.dataSet
-        question.lineage = lineage
-        question.takesEntriesOnly = true
-        question.mostEntryBytes = 2_500
-        return question
+        request.clientID = listener.cursor.clientID
+        request.dataSet = listener.cursor.dataSet
+        request.lineage = lineage
+        request.takesEntriesOnly = true
+        request.mostEntryBytes = 2_500
+        return request
     }
 
     /// Sends new entries over all streams.
@@ -78,7 +78,7 @@ extension Simulator {
 
     private func push(_ index: Int) {
         let device = devices[listeners[index].device]
-        while case .success(let batch)? = server.deltas(question(listeners[index], lineage: nil)),
+        while case .success(let batch)? = server.deltas(request(listeners[index], lineage: nil)),
             !batch.isEmpty
         {
             let listener = listeners[index]

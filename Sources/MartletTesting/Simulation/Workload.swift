@@ -53,8 +53,8 @@ struct Workload {
         _ program: Connection, mayMeet: Bool, _ random: inout SeededRandom
     ) throws {
         for _ in 0..<(1 + random.below(3)) {
-            let place = mayMeet ? random.below(Self.external.count) : 0
-            let statement = try program.statement(Self.external[place])
+            let index = mayMeet ? random.below(Self.external.count) : 0
+            let statement = try program.statement(Self.external[index])
             defer { statement.reset() }
             statement.bind(1, text: token)
             statement.bind(2, integer: Int64(random.below(1_000)))

@@ -1,4 +1,4 @@
-/// A fault in a CSV file, with its place.
+/// A fault in a CSV file, with its line and column.
 package struct CSVFault: Error, Hashable, Sendable, CustomStringConvertible {
     /// The file's name.
     package let file: String
@@ -17,7 +17,7 @@ package struct CSVFault: Error, Hashable, Sendable, CustomStringConvertible {
     }
 
     package var description: String {
-        let place = column.map { ", column \($0)" } ?? ""
-        return "\(file), line \(line)\(place): \(message)"
+        let columnText = column.map { ", column \($0)" } ?? ""
+        return "\(file), line \(line)\(columnText): \(message)"
     }
 }

@@ -51,7 +51,7 @@ package struct Exporter: Sendable {
                 .values.first
         }
         if case .text(let path) = own { try Self.check(folder, isNotOf: path, chosen) }
-        try Self.checkPlaces(chosen, folder)
+        try Self.checkTargets(chosen, folder)
         try Self.make(folder)
         return try await client.read { context in
             try chosen.map { type in
@@ -93,11 +93,11 @@ package struct Exporter: Sendable {
     private static func check(
         _ folder: URL, isNotOf device: String, _ types: [EntityType]
     ) throws {
-        let own = Set(["", "-wal", "-shm", "-journal"].compactMap { FilePlace(device + $0) })
+        let own = Set(["", "-wal", "-shm", "-journal"].compactMap { FileIdentity(device + $0) })
         for type in types {
             for ending in endings {
                 let path = folder.appendingPathComponent(type.name + ending).path
-                guard let place = FilePlace(path), own.contains(place) else { continue }
+                guard let identity = FileIdentity(path), own.contains(identity) else { continue }
                 throw TransferError(
                     "\(path) is the device's own file. Export into another folder.")
             }
@@ -105,7 +105,7 @@ package struct Exporter: Sendable {
     }
 
     /// The identity of a file, whichever of its names is used.
-    private struct FilePlace: Hashable {
+    private struct FileIdentity: Hashable {
         let disk: UInt64
         let number: UInt64
 
@@ -121,14 +121,14 @@ package struct Exporter: Sendable {
     }
 
     /// Refuses to replace anything except a file: a folder, a link or a pipe is never replaced.
-    private static func checkPlaces(_ types: [EntityType], _ folder: URL) throws {
+    private static func checkTargets(_ types: [EntityType], _ folder: URL) throws {
         for type in types {
             for ending in endings {
-                let place = folder.appendingPathComponent(type.name + ending)
-                let path = place.path
+                let target = folder.appendingPathComponent(type.name + ending)
+                let path = target.path
                 guard let kind = kind(path), kind != .typeRegular,
                     // Writing to /dev/null replaces nothing.
-                    Self.kind(place.resolvingSymlinksInPath().path) != .typeCharacterSpecial
+                    Self.kind(target.resolvingSymlinksInPath().path) != .typeCharacterSpecial
                 else { continue }
                 let found =
                     switch kind {
@@ -169,7 +169,7 @@ package struct Exporter: Sendable {
         let attributes = type.attributes.filter { !$0.isGenerated }
         writer.write(([type.key] + attributes.map(\.name)).map { CSVField($0) })
         var count = 0
-        var last: Place?
+        var last: PageCursor?
         var unreadable: [String] = []
         while true {
             let rows = try page(type, attributes, context, after: last)
@@ -185,7 +185,7 @@ package struct Exporter: Sendable {
             try handle.write(contentsOf: Data(writer.take()))
             count += rows.count
             guard rows.count == pageRows else { break }
-            last = rows.last?.place
+            last = rows.last?.cursor
         }
         // Without this, a power failure could leave an empty file in place of the replaced one.
         try handle.synchronize()
@@ -205,7 +205,7 @@ package struct Exporter: Sendable {
     private static let mostNotes = 100
 
     /// The key of a row, after which the next page begins.
-    private struct Place {
+    private struct PageCursor {
         let key: SQLValue
         /// Whether the key's bytes are those of a text.
         let isTextBytes: Bool
@@ -217,8 +217,8 @@ package struct Exporter: Sendable {
         var unreadable: [String] = []
         var hasReadableKey = true
 
-        var place: Place? {
-            values.first.map { Place(key: $0, isTextBytes: !hasReadableKey) }
+        var cursor: PageCursor? {
+            values.first.map { PageCursor(key: $0, isTextBytes: !hasReadableKey) }
         }
 
         /// The key as messages show it.
@@ -237,7 +237,8 @@ package struct Exporter: Sendable {
     }
 
     private static func page(
-        _ type: EntityType, _ attributes: [Attribute], _ context: ReadContext, after last: Place?
+        _ type: EntityType, _ attributes: [Attribute], _ context: ReadContext,
+        after last: PageCursor?
     ) throws -> [ReadRow] {
         let names = [type.key] + attributes.map(\.name)
         let key = SQLName.quoted(type.key)

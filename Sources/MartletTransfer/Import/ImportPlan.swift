@@ -55,18 +55,18 @@ package struct ImportPlan: Sendable {
                 "\(unknown.label) is named after no type of the schema. The types are \(types).")
         }
         var remaining = schema.types.filter { names.contains($0.name) }
-        var placed: Set<String> = []
+        var ordered: Set<String> = []
         var result: [EntityType] = []
         while !remaining.isEmpty {
             let next =
                 remaining.firstIndex { type in
                     type.references.allSatisfy {
-                        $0.target == type.name || placed.contains($0.target)
+                        $0.target == type.name || ordered.contains($0.target)
                             || !names.contains($0.target)
                     }
                 } ?? remaining.startIndex
             let type = remaining.remove(at: next)
-            placed.insert(type.name)
+            ordered.insert(type.name)
             result.append(type)
         }
         return result
@@ -129,10 +129,10 @@ private struct ImportCheck {
                     guard let id = (schema[reference.target] ?? type).givenID(value) else {
                         continue
                     }
-                    let place = Forward(
+                    let link = Forward(
                         label: source.label, line: cursor.line, column: attribute.name,
                         target: reference.target, id: id)
-                    try check(place, required: attribute.isRequired, exists: exists)
+                    try check(link, required: attribute.isRequired, exists: exists)
                 }
             }
         }
@@ -153,32 +153,32 @@ private struct ImportCheck {
     }
 
     private mutating func check(
-        _ place: Forward, required: Bool, exists: (String, RecordID) throws -> Bool
+        _ link: Forward, required: Bool, exists: (String, RecordID) throws -> Bool
     ) throws {
-        if given[place.target]?.contains(place.id) ?? false { return }
-        guard sourced.contains(place.target) else {
-            guard try exists(place.target, place.id) else { throw dangling(place) }
+        if given[link.target]?.contains(link.id) ?? false { return }
+        guard sourced.contains(link.target) else {
+            guard try exists(link.target, link.id) else { throw dangling(link) }
             return
         }
         if required {
             throw CSVFault(
-                file: place.label, line: place.line, column: place.column,
-                message: "no \(place.target) record before this one has the id it refers to, and"
+                file: link.label, line: link.line, column: link.column,
+                message: "no \(link.target) record before this one has the id it refers to, and"
                     + " the column is required; add the record, or move it up")
         }
-        forward.append(place)
+        forward.append(link)
     }
 
     /// Checks the references to records that had not been read yet.
     func finish() throws {
-        for place in forward where !(given[place.target]?.contains(place.id) ?? false) {
-            throw dangling(place)
+        for link in forward where !(given[link.target]?.contains(link.id) ?? false) {
+            throw dangling(link)
         }
     }
 
-    private func dangling(_ place: Forward) -> CSVFault {
+    private func dangling(_ link: Forward) -> CSVFault {
         CSVFault(
-            file: place.label, line: place.line, column: place.column,
-            message: "no \(place.target) record has the id it refers to")
+            file: link.label, line: link.line, column: link.column,
+            message: "no \(link.target) record has the id it refers to")
     }
 }

@@ -168,7 +168,7 @@ extension PostgresConnection {
     /// Asks the database about types that it defines itself.
     private func learn(_ numbers: [UInt32]) throws(PostgresError) {
         let list = PostgresArray(numbers.map { .integer(Int64($0)) })
-        let rows = try query(TypeCatalogue.question, [.array(list)])
+        let rows = try query(TypeCatalogue.query, [.array(list)])
         for row in 0..<rows.count {
             types.learn(
                 UInt32(truncatingIfNeeded: try rows.integer(row, 0)),

@@ -29,7 +29,7 @@ extension PostgresConnection {
     ) throws(PostgresError) {
         try check()
         let sql = """
-            START_REPLICATION SLOT \(Self.quoted(slot)) LOGICAL \(Self.place(position)) \
+            START_REPLICATION SLOT \(Self.quoted(slot)) LOGICAL \(Self.lsn(position)) \
             (proto_version '1', publication_names '\(Self.quoted(publication))', messages 'true')
             """
         wire.begin(mayCommit: false)
@@ -83,14 +83,14 @@ extension PostgresConnection {
     }
 
     /// Returns a position in the write-ahead log as PostgreSQL writes it: `16/B374D848`.
-    public static func place(_ position: UInt64) -> String {
+    public static func lsn(_ position: UInt64) -> String {
         String(position >> 32, radix: 16, uppercase: true) + "/"
             + String(position & 0xffff_ffff, radix: 16, uppercase: true)
     }
 
     /// Reads a position as PostgreSQL writes it; nil if the text is no position.
-    public static func position(_ place: String) -> UInt64? {
-        let parts = place.split(separator: "/", omittingEmptySubsequences: false)
+    public static func position(_ lsn: String) -> UInt64? {
+        let parts = lsn.split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 2, let high = UInt64(parts[0], radix: 16),
             let low = UInt64(parts[1], radix: 16), high >> 32 == 0, low >> 32 == 0
         else { return nil }
@@ -100,8 +100,8 @@ extension PostgresConnection {
     /// Reads a message of the stream; nil if it is of another kind
     /// (https://www.postgresql.org/docs/15/protocol-replication.html).
     private static func message(_ bytes: UnsafeRawBufferPointer) -> ReplicationMessage? {
-        func number(at place: Int) -> UInt64 {
-            bytes[place..<(place + 8)].reduce(0) { $0 << 8 | UInt64($1) }
+        func number(at offset: Int) -> UInt64 {
+            bytes[offset..<(offset + 8)].reduce(0) { $0 << 8 | UInt64($1) }
         }
         switch bytes.first {
         // A message with data: its start, the end of the server's log, the time, and the data.

@@ -136,7 +136,7 @@ public struct PostgresError: Error, Hashable, Sendable {
         case .constraint: "Change the values so that the tables' constraints hold."
         case .invalidValue: "Send a value that the column's type can hold."
         case .statement: "Check the statement against the tables of this database."
-        case .stalePlan: "Try again; the statement will be prepared anew."
+        case .stalePlan: "Try again; the statement will be prepared again."
         case .skipped: "Look at the statement before it that failed."
         case .rolledBack: "Look at the statement that failed in this transaction."
         case .misuse: "Report this; the program used the connection wrongly."
@@ -149,10 +149,10 @@ extension PostgresError: CustomStringConvertible, CustomDebugStringConvertible {
     /// The error for logs, without values of any row.
     public var description: String {
         let state = sqlState.map { " \($0)" } ?? ""
-        let place = sql.map { " in “\($0)”" } ?? ""
+        let suffix = sql.map { " in “\($0)”" } ?? ""
         let words =
             isOfSetting ? wordsOfSetting : mayQuoteValues ? kind.rawValue : message
-        return "PostgreSQL error\(state): \(words)\(place)"
+        return "PostgreSQL error\(state): \(words)\(suffix)"
     }
 
     /// The error with the server's message, which may quote values.

@@ -32,7 +32,7 @@ struct TypeCatalogue: Sendable {
 
     /// The query for the types in a list and the types that they consist of. A domain's base type
     /// comes before the domain.
-    static let question = """
+    static let query = """
         WITH RECURSIVE found AS (
             SELECT oid, typtype, typbasetype, typelem, typcategory, 0 AS depth
             FROM pg_catalog.pg_type WHERE oid = ANY ($1::oid[])

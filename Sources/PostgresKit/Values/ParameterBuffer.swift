@@ -162,15 +162,15 @@ struct ParameterBuffer {
             put(length)
             bytes += value
         case (.text(let value), .text), (.json(let value), .json):
-            let place = bytes.count
+            let start = bytes.count
             put(Int32(0))
             bytes += value.utf8
-            let count = bytes.count - place - 4
-            guard let length = Int32(exactly: count), !bytes[(place + 4)...].contains(0) else {
+            let count = bytes.count - start - 4
+            guard let length = Int32(exactly: count), !bytes[(start + 4)...].contains(0) else {
                 return false
             }
             for (offset, shift) in [24, 16, 8, 0].enumerated() {
-                bytes[place + offset] = UInt8(truncatingIfNeeded: length >> Int32(shift))
+                bytes[start + offset] = UInt8(truncatingIfNeeded: length >> Int32(shift))
             }
         default: return false
         }

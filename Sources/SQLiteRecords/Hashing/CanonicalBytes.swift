@@ -38,8 +38,8 @@ struct CanonicalBytes: Sendable {
     }
 
     /// Appends the position of the attribute whose value follows.
-    mutating func append(place: UInt16) {
-        head.append(place)
+    mutating func append(position: UInt16) {
+        head.append(position)
     }
 
     mutating func append(_ id: RecordID) {

@@ -65,7 +65,7 @@ package struct RowHasher: Sendable {
         for kind in kinds {
             let storage = row.storage(column)
             if storage != .null {
-                canonical.append(place: UInt16(truncatingIfNeeded: column))
+                canonical.append(position: UInt16(truncatingIfNeeded: column))
                 canonical.append(row, column, storage, kind: kind)
             }
             column += 1
@@ -106,7 +106,7 @@ package struct RowHasher: Sendable {
         canonical.append(id)
         for (index, attribute) in attributes.enumerated() {
             guard let value = record[attribute.name], value != .null else { continue }
-            canonical.append(place: UInt16(truncatingIfNeeded: index + 1))
+            canonical.append(position: UInt16(truncatingIfNeeded: index + 1))
             canonical.append(value, kind: attribute.kind)
         }
         return XXH64.hash(canonical.bytes, seed: seed)

@@ -257,11 +257,11 @@ package final class RecordTable {
     }
 
     private func kept(
-        _ place: inout Statement?, _ sql: () -> String
+        _ cached: inout Statement?, _ sql: () -> String
     ) throws(SQLiteError) -> Statement {
-        if let statement = place { return statement }
+        if let statement = cached { return statement }
         let statement = try connection.prepare(sql())
-        place = statement
+        cached = statement
         return statement
     }
 }

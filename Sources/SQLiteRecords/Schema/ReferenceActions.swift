@@ -74,13 +74,13 @@ package struct ReferenceActions {
         var tables = Tables(connection: connection)
         var steps: [Step] = []
         var events: [Event] = [.deletion(own)]
-        var place = 0
-        while place < events.count {
-            for step in try self.steps(from: events[place], &tables) {
+        var index = 0
+        while index < events.count {
+            for step in try self.steps(from: events[index], &tables) {
                 steps.append(step)
                 if !events.contains(step.to) { events.append(step.to) }
             }
-            place += 1
+            index += 1
         }
         func returns(_ step: Step) -> Bool {
             if case .change(let reference) = step.to {
@@ -118,22 +118,22 @@ package struct ReferenceActions {
         var steps: [Step] = []
         switch event {
         case .deletion(let table):
-            for (place, reference) in references.enumerated() where reference.parent == table {
+            for (index, reference) in references.enumerated() where reference.parent == table {
                 if reference.onDelete == "CASCADE" {
                     steps.append(
-                        Step(from: event, reference: place, to: .deletion(reference.child)))
+                        Step(from: event, reference: index, to: .deletion(reference.child)))
                 } else if reference.isSetOnDelete {
-                    steps.append(Step(from: event, reference: place, to: .change(place)))
+                    steps.append(Step(from: event, reference: index, to: .change(index)))
                 }
             }
         case .change(let changed):
             let table = try tables[references[changed].child]
             let columns = table.computed.union(references[changed].columns.map(SQLName.folded))
-            for (place, reference) in references.enumerated()
+            for (index, reference) in references.enumerated()
             where reference.parent == references[changed].child && reference.actsOnUpdate {
                 let targets = reference.targets.map { SQLName.folded($0 ?? table.key) }
                 guard !columns.isDisjoint(with: targets) else { continue }
-                steps.append(Step(from: event, reference: place, to: .change(place)))
+                steps.append(Step(from: event, reference: index, to: .change(index)))
             }
         }
         return steps

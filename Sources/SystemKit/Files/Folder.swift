@@ -70,10 +70,10 @@ public struct Folder: ~Copyable {
         throw .last(.inspect)
     }
 
-    /// Returns the names in the folder, in no order, without “.” and “..” and without drafts
-    /// (`removeAbandonedDrafts`). Names that are not UTF-8 are left out.
+    /// Returns the names in the folder, in no order, without “.” and “..” and without pending files
+    /// (`removeAbandonedFiles`). Names that are not UTF-8 are left out.
     public func names() throws(SystemError) -> [String] {
-        try allNames().filter { !Draft.isName($0) }
+        try allNames().filter { !PendingFile.isName($0) }
     }
 
     func allNames() throws(SystemError) -> [String] {

@@ -46,7 +46,7 @@ enum Deed: Sendable {
         switch sort {
         case .stray: self = .stray(.stray(&chance))
         case .cutUp:
-            self = .cutUp(chance.place(in: request.bytes.count), chance.pick(Cut.allCases))
+            self = .cutUp(chance.offset(in: request.bytes.count), chance.pick(Cut.allCases))
         case .cutDown: self = .cutDown(Chance(chance.next()), chance.pick(Cut.allCases))
         case .silence:
             self = .silence(Chance(chance.next()), milliseconds: chance.roll(10...1_500))

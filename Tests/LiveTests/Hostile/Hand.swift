@@ -53,14 +53,14 @@ actor Hand {
         case 0, 1: try await makeTeam()
         case 2: try await editTeam()
         case 3: try await deleteTeam()
-        case 4: try await makeTeamAnew(inOneSave: true)
-        case 5: try await makeTeamAnew(inOneSave: false)
+        case 4: try await remakeTeam(inOneSave: true)
+        case 5: try await remakeTeam(inOneSave: false)
         case 6: try await swapCodes()
         case 7: try await moveCode()
         case 8: try await movePlayer()
         case 9: try await putTag()
-        case 10: try await makeTagAnew(inOneSave: true)
-        default: try await makeTagAnew(inOneSave: false)
+        case 10: try await remakeTag(inOneSave: true)
+        default: try await remakeTag(inOneSave: false)
         }
     }
 
@@ -102,7 +102,7 @@ actor Hand {
         chance.percent(6) ? chance.noise(chance.roll(5_000...60_000)) : chance.noise(9)
     }
 
-    private func place() -> Int? {
+    private func anyIndex() -> Int? {
         teams.isEmpty ? nil : chance.roll(0...teams.count - 1)
     }
 
@@ -127,44 +127,44 @@ actor Hand {
     }
 
     private func editTeam() async throws {
-        guard let place = place() else { return try await makeTeam() }
-        let (id, city) = (teams[place].id, text())
+        guard let index = anyIndex() else { return try await makeTeam() }
+        let (id, city) = (teams[index].id, text())
         try await client.write { try $0.update("teams", id, ["city": .text(city)]) }
-        tell("\(name) edited \(teams[place].name)")
-        teams[place].city = city
+        tell("\(name) edited \(teams[index].name)")
+        teams[index].city = city
     }
 
     private func deleteTeam() async throws {
-        guard let place = place() else { return }
-        let id = teams[place].id
+        guard let index = anyIndex() else { return }
+        let id = teams[index].id
         try await client.write { try $0.delete("teams", id) }
-        tell("\(name) deleted \(teams[place].name)")
-        teams.remove(at: place)
+        tell("\(name) deleted \(teams[index].name)")
+        teams.remove(at: index)
     }
 
-    private func makeTeamAnew(inOneSave: Bool) async throws {
-        guard let place = place() else { return }
-        let old = teams[place]
+    private func remakeTeam(inOneSave: Bool) async throws {
+        guard let index = anyIndex() else { return }
+        let old = teams[index]
         guard inOneSave else {
-            try await deleteTeam(at: place)
+            try await deleteTeam(at: index)
             return try await makeTeam(code: old.code)
         }
         tell("\(name) makes \(old.name) anew")
-        teams.remove(at: place)
+        teams.remove(at: index)
         try await makeTeam(code: old.code, without: old.id)
     }
 
-    private func deleteTeam(at place: Int) async throws {
-        let id = teams[place].id
+    private func deleteTeam(at index: Int) async throws {
+        let id = teams[index].id
         try await client.write { try $0.delete("teams", id) }
-        tell("\(name) deleted \(teams[place].name)")
-        teams.remove(at: place)
+        tell("\(name) deleted \(teams[index].name)")
+        teams.remove(at: index)
     }
 
     private func swapCodes() async throws {
         guard teams.count > 1 else { return try await makeTeam() }
-        let places = teams.indices.shuffled(using: &chance).prefix(2)
-        let (one, two) = (teams[places[0]], teams[places[1]])
+        let indices = teams.indices.shuffled(using: &chance).prefix(2)
+        let (one, two) = (teams[indices[0]], teams[indices[1]])
         let codes = [one.code, two.code].map { code in code.map { SQLValue.text($0) } ?? .null }
         try await client.write { context in
             try context.update("teams", one.id, ["code": .null])
@@ -172,28 +172,28 @@ actor Hand {
             try context.update("teams", one.id, ["code": codes[1]])
         }
         tell("\(name) swapped \(one.name) and \(two.name)")
-        teams[places[0]].code = two.code
-        teams[places[1]].code = one.code
+        teams[indices[0]].code = two.code
+        teams[indices[1]].code = one.code
     }
 
     private func moveCode() async throws {
         guard teams.count > 1 else { return try await makeTeam() }
-        let places = teams.indices.shuffled(using: &chance).prefix(2)
-        let (one, two) = (teams[places[0]], teams[places[1]])
+        let indices = teams.indices.shuffled(using: &chance).prefix(2)
+        let (one, two) = (teams[indices[0]], teams[indices[1]])
         let code = one.code.map { SQLValue.text($0) } ?? .null
         // In two saves, and the value comes back.
         try await client.write { try $0.update("teams", one.id, ["code": .null]) }
         try await client.write { try $0.update("teams", two.id, ["code": code]) }
         tell("\(name) moved a code from \(one.name) to \(two.name)")
-        teams[places[0]].code = nil
-        teams[places[1]].code = one.code
+        teams[indices[0]].code = nil
+        teams[indices[1]].code = one.code
     }
 
     private func movePlayer() async throws {
         guard
             let from = teams.indices.filter({ !teams[$0].players.isEmpty }).randomElement(
                 using: &chance),
-            let to = place()
+            let to = anyIndex()
         else { return }
         let player = teams[from].players.removeLast()
         let team = teams[to].id
@@ -216,7 +216,7 @@ actor Hand {
         tags[key] = note
     }
 
-    private func makeTagAnew(inOneSave: Bool) async throws {
+    private func remakeTag(inOneSave: Bool) async throws {
         guard let key = tags.keys.sorted().randomElement(using: &chance) else {
             return try await putTag()
         }

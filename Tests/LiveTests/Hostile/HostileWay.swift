@@ -24,9 +24,9 @@ struct HostileWay {
             tell(request, "another program says \(answer.lines[0]), \(answer.body.count) B")
             send(answer.bytes)
             return false
-        case .cutUp(let place, let cut):
-            tell(request, "cut at byte \(place) of the request, \(cut)")
-            return cutUp(request, place, cut)
+        case .cutUp(let offset, let cut):
+            tell(request, "cut at byte \(offset) of the request, \(cut)")
+            return cutUp(request, offset, cut)
         case .cutDown(let chance, let cut):
             return passPart(request, chance, "cut", pause: 0, cut)
         case .silence(let chance, let milliseconds):
@@ -177,10 +177,10 @@ struct HostileWay {
 
     // MARK: - Deeds
 
-    private func cutUp(_ request: Letter, _ place: Int, _ cut: Deed.Cut) -> Bool {
+    private func cutUp(_ request: Letter, _ offset: Int, _ cut: Deed.Cut) -> Bool {
         guard let server = RawConnection(to: core.target) else { return false }
         defer { server.close() }
-        send(Array(request.bytes.prefix(place)), to: server)
+        send(Array(request.bytes.prefix(offset)), to: server)
         if cut == .reset { server.reset() }
         end(cut)
         return false
@@ -192,7 +192,7 @@ struct HostileWay {
     ) -> Bool {
         var chance = chance
         guard request.path != "/deltas" else {
-            let limit = chance.place(in: chance.pick([300, 3_000, 30_000]))
+            let limit = chance.offset(in: chance.pick([300, 3_000, 30_000]))
             tell(request, "\(what) after \(limit) bytes of the stream, \(milliseconds) ms")
             return stream(
                 request, to: core.target, limit: limit, pause: milliseconds, cut)
@@ -200,9 +200,10 @@ struct HostileWay {
         guard let answer = answer(to: request, core.target) else { return false }
         let bytes = answer.bytes
         // An answer that is cut behind its last byte has come.
-        let place = min(chance.place(in: bytes.count), bytes.count - 1)
-        tell(request, "\(what) at byte \(place) of the answer's \(bytes.count), \(milliseconds) ms")
-        send(Array(bytes.prefix(place)))
+        let offset = min(chance.offset(in: bytes.count), bytes.count - 1)
+        tell(
+            request, "\(what) at byte \(offset) of the answer's \(bytes.count), \(milliseconds) ms")
+        send(Array(bytes.prefix(offset)))
         pause(milliseconds)
         end(cut)
         return false

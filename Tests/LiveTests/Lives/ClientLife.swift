@@ -27,7 +27,7 @@ actor ClientLife {
         func set() { value.withLock { $0 = true } }
     }
 
-    private struct Place {
+    private struct Slot {
         var client: MartletClient?
         var way: LooseTransport
         var isStarted = false
@@ -42,7 +42,7 @@ actor ClientLife {
     private let server: LiveServer
     private let near: MartletClient
     private let path: String
-    private var places: [Place] = []
+    private var slots: [Slot] = []
     /// Ways of clients that were closed; some of their requests may still be held.
     private var leftWays: [LooseTransport] = []
     private var calls: [Call] = []
@@ -58,7 +58,7 @@ actor ClientLife {
         near = try await server.device("near")
         path = server.file("shared")
         for _ in 0..<2 {
-            places.append(Place(client: nil, way: LooseTransport(try await server.transport())))
+            slots.append(Slot(client: nil, way: LooseTransport(try await server.transport())))
         }
     }
 
@@ -68,8 +68,8 @@ actor ClientLife {
     }
 
     func close() async {
-        for way in places.map(\.way) + leftWays { way.letGo() }
-        for place in places { await place.client?.close() }
+        for way in slots.map(\.way) + leftWays { way.letGo() }
+        for slot in slots { await slot.client?.close() }
         await near.close()
         await server.stop()
     }
@@ -84,7 +84,7 @@ actor ClientLife {
 
     private func step() async throws {
         let number = chance.roll(0...1)
-        guard places[number].client != nil else { return try await open(number) }
+        guard slots[number].client != nil else { return try await open(number) }
         switch chance.roll(0...15) {
         case 0, 1: start(number)
         case 2, 3: try await stop(number)
@@ -94,10 +94,10 @@ actor ClientLife {
         case 10, 11: try await save(number)
         case 12, 13:
             tell("\(number) is held")
-            places[number].way.hold()
+            slots[number].way.hold()
         case 14:
             tell("\(number) is let go")
-            places[number].way.letGo()
+            slots[number].way.letGo()
         default: try await exchangeAlone(number)
         }
         if chance.percent(40) { try await Task.sleep(for: .milliseconds(chance.roll(1...60))) }
@@ -113,41 +113,41 @@ actor ClientLife {
         options.sleep = { time in
             try await Task.sleep(for: time == .seconds(5) ? Self.closePatience : time)
         }
-        leftWays.append(places[number].way)
+        leftWays.append(slots[number].way)
         let way = LooseTransport(try await server.transport())
         let client = try await MartletClient.open(
             path: path, schema: LiveServer.schema, transport: way, options: options)
-        places[number] = Place(client: client, way: way)
+        slots[number] = Slot(client: client, way: way)
     }
 
     private func start(_ number: Int) {
         tell("\(number) starts")
-        places[number].client?.start()
-        places[number].isStarted = true
+        slots[number].client?.start()
+        slots[number].isStarted = true
     }
 
     private func stop(_ number: Int) async throws {
-        guard let client = places[number].client else { return }
+        guard let client = slots[number].client else { return }
         tell("\(number) stops")
-        places[number].isStarted = false
+        slots[number].isStarted = false
         try await returns("stop") { await client.stop() }
         try await haveReturned(calls.filter { $0.client == number }, after: "stop")
         if chance.percent(60) { try await exchangeAlone(1 - number) }
     }
 
     private func close(_ number: Int) async throws {
-        guard let client = places[number].client else { return }
+        guard let client = slots[number].client else { return }
         tell("\(number) closes")
-        places[number].client = nil
-        places[number].isStarted = false
+        slots[number].client = nil
+        slots[number].isStarted = false
         try await returns("close") { await client.close() }
         try await haveReturned(calls.filter { $0.client == number }, after: "close")
-        if places.allSatisfy({ $0.client == nil }) { try checkClosed() }
+        if slots.allSatisfy({ $0.client == nil }) { try checkClosed() }
         if chance.percent(50) { try await exchangeAlone(1 - number) }
     }
 
     private func save(_ number: Int) async throws {
-        guard let client = places[number].client else { return }
+        guard let client = slots[number].client else { return }
         let name = "save \(saved.count)"
         tell("\(number) saves \(name)")
         try await returns("write") {
@@ -157,7 +157,7 @@ actor ClientLife {
     }
 
     private func ask(_ number: Int) {
-        guard let client = places[number].client else { return }
+        guard let client = slots[number].client else { return }
         let name = chance.percent(70) ? "sync" : "refresh"
         tell("\(number) asks: \(name) \(calls.count)")
         let hasReturned = Flag()
@@ -187,15 +187,15 @@ actor ClientLife {
 
     /// Whether a client may have an exchange under way.
     private func isBusy(_ number: Int) -> Bool {
-        places[number].isStarted
+        slots[number].isStarted
             || calls.contains { $0.client == number && !$0.hasReturned.isSet }
     }
 
     /// Exchanges while the other client has nothing under way that anyone wants.
     private func exchangeAlone(_ number: Int) async throws {
-        guard let client = places[number].client, !isBusy(1 - number) else { return }
+        guard let client = slots[number].client, !isBusy(1 - number) else { return }
         tell("\(number) exchanges alone")
-        places[number].way.letGo()
+        slots[number].way.letGo()
         try await returns("sync, while nobody else exchanges,") {
             // An exchange of before may have failed as the way was let go.
             _ = try? await client.sync()
@@ -252,12 +252,12 @@ actor ClientLife {
     /// One of the two is started, and both may save: all of it is sent, without anything else.
     private func end() async throws {
         for number in 0...1 {
-            places[number].way.letGo()
-            if places[number].client == nil { try await open(number) }
+            slots[number].way.letGo()
+            if slots[number].client == nil { try await open(number) }
         }
         let number = chance.roll(0...1)
-        if !places[number].isStarted { start(number) }
-        guard let client = places[number].client else { return }
+        if !slots[number].isStarted { start(number) }
+        guard let client = slots[number].client else { return }
         let isLive = try await holds(within: Self.bound) {
             try await client.status().connection == .live
         }

@@ -32,9 +32,9 @@ private struct ReferringTables {
                 """
         }
         for (table, targets) in all.enumerated() {
-            for (place, target) in targets.enumerated() {
+            for (number, target) in targets.enumerated() {
                 script += """
-                    ALTER TABLE t\(table) ADD FOREIGN KEY (r\(place)) REFERENCES t\(target) \
+                    ALTER TABLE t\(table) ADD FOREIGN KEY (r\(number)) REFERENCES t\(target) \
                     ON DELETE \(chance.one(of: actions)) ON UPDATE \(chance.one(of: actions)) \
                     \(chance.one(of: ["", "", "DEFERRABLE INITIALLY DEFERRED"]));
 
@@ -80,10 +80,10 @@ private struct ReferringTables {
         case 3: return "UPDATE \(name) SET v = '\(chance.one(of: ["a", "b"]))'\(rule)"
         case 4, 5:
             guard !references.isEmpty else { return "UPDATE \(name) SET v = NULL" }
-            let place = chance.number(references)
-            let target = targets[table][place]
+            let number = chance.number(references)
+            let target = targets[table][number]
             let value = chance.one(of: ["NULL", present(target), key(target, &chance)])
-            return "UPDATE \(name) SET r\(place) = \(value)\(rule)"
+            return "UPDATE \(name) SET r\(number) = \(value)\(rule)"
         case 6:
             return
                 "UPDATE \(name) SET id = \(key(table, &chance)) WHERE id = \(key(table, &chance))"

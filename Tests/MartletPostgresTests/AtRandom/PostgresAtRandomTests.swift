@@ -109,7 +109,7 @@ private final class ExternalWorldAtRandom {
     }
 
     private func write(_ program: PostgresConnection) throws {
-        let place = programs.firstIndex { $0 === program } ?? 0
+        let index = programs.firstIndex { $0 === program } ?? 0
         if standby == .held, chance.percent(40) { return try wait() }
         switch chance.number(0..<10) {
         case 0 where !program.isInTransaction:
@@ -122,7 +122,7 @@ private final class ExternalWorldAtRandom {
             let random = RandomSQL(try tables())
             let sql = isLocking ? random.lock(&chance) : random.statement(&chance)
             history.append(
-                "-- program \(place)\(program.isInTransaction ? ", in a transaction" : "")")
+                "-- program \(index)\(program.isInTransaction ? ", in a transaction" : "")")
             run(program.isInTransaction ? sql : "BEGIN; \(sql); COMMIT", on: program)
             // Devices save while the lock is there.
             if isLocking, chance.percent(60), let server { try exchange(server, everywhere: true) }
@@ -221,34 +221,34 @@ private final class ExternalWorldAtRandom {
         }
         try server.converge()
         let unseen = try unseen(server)
-        for place in devices.indices {
-            let isCalm = devices[place].client == "calm"
+        for index in devices.indices {
+            let isCalm = devices[index].client == "calm"
             let some = tables.filter { ($0.type == "calm") == isCalm }
             guard let one = some.randomElement(using: &chance), isCalm || chance.percent(70) else {
                 continue
             }
             for table in everywhere ? some : [one] {
-                devices[place].make(table, keys: keys, server.folded, preferring: unseen, &chance)
+                devices[index].make(table, keys: keys, server.folded, preferring: unseen, &chance)
             }
         }
         try send(server)
     }
 
     private func send(_ server: SmallServer) throws {
-        let places = devices.indices.filter { !devices[$0].pending.isEmpty }
-        let requests = places.compactMap { devices[$0].request(at: server.folded.revision) }
+        let indices = devices.indices.filter { !devices[$0].pending.isEmpty }
+        let requests = indices.compactMap { devices[$0].request(at: server.folded.revision) }
         let unseen = try unseen(server)
-        for (place, result) in zip(places, try server.process(requests)) {
-            let before = devices[place].pending
+        for (index, result) in zip(indices, try server.process(requests)) {
+            let before = devices[index].pending
             switch result {
-            case .success(let answer): devices[place].take(answer)
+            case .success(let answer): devices[index].take(answer)
             case .failure(let problem):
                 faults.append(
-                    "\(devices[place].client): \(problem.status) \(server.lastFault ?? "no fault")")
+                    "\(devices[index].client): \(problem.status) \(server.lastFault ?? "no fault")")
             }
             for set in before {
                 let fate =
-                    devices[place].decided[set.identifier].map { $0 ?? "accepted" } ?? "put off"
+                    devices[index].decided[set.identifier].map { $0 ?? "accepted" } ?? "put off"
                 history.append("-- \(set.text.prefix(300)): \(fate)")
                 if fate == "accepted", let name = set.named.first(where: unseen.contains) {
                     faults.append("no device has seen \(name), and a set overrode it: \(set.text)")
@@ -256,7 +256,7 @@ private final class ExternalWorldAtRandom {
                 // While a commit waits for the standby, nothing behind it in the write-ahead log is read:
                 // records that were written since are not edited (decision 0175).
                 let isBehind = fate == "put off" && !set.named.isEmpty && !waiters.isEmpty
-                if devices[place].client == "calm", fate != "accepted", !isBehind {
+                if devices[index].client == "calm", fate != "accepted", !isBehind {
                     faults.append("a table that nobody touches has to wait: \(fate)")
                 }
             }

@@ -49,11 +49,11 @@ struct TablesJudge {
         var found: [String] = []
         for row in 0..<rows.count {
             let id = FoldedLog.ID(try rows.text(row, 0))
-            let isOther = try columns.enumerated().contains { place, column in
+            let isOther = try columns.enumerated().contains { index, column in
                 guard let held = folded.records[table.type]?[id]?.values[column.name] else {
                     return false
                 }
-                let text = rows.isNull(row, place + 1) ? nil : try rows.text(row, place + 1)
+                let text = rows.isNull(row, index + 1) ? nil : try rows.text(row, index + 1)
                 return !Self.isSame(held, text, column)
             }
             if isOther { found.append(id.description) }
@@ -89,8 +89,8 @@ struct TablesJudge {
                 found.append(difference("devices do not have \(id)"))
                 continue
             }
-            for (place, column) in columns.enumerated() {
-                let text = rows.isNull(row, place + 2) ? nil : try rows.text(row, place + 2)
+            for (index, column) in columns.enumerated() {
+                let text = rows.isNull(row, index + 2) ? nil : try rows.text(row, index + 2)
                 let held = record.values[column.name]
                 if !Self.isSame(held, text, column) {
                     let has = held.map { "\($0)".prefix(40) } ?? "null"

@@ -39,8 +39,8 @@ private struct TriggeredDevice {
         let old = isNew || chance.percent(30) ? nil : own.randomElement(using: &chance)
         let isGone = chance.percent(30)
         var create: [String] = []
-        for place in 0..<chance.one(of: old == nil ? [1, 1, 2] : [0, 1, 1]) {
-            create.append("-\(made * 10 + place)")
+        for number in 0..<chance.one(of: old == nil ? [1, 1, 2] : [0, 1, 1]) {
+            create.append("-\(made * 10 + number)")
         }
         var members = create.map {
             #""\#($0)":{\#(values(table, &chance).joined(separator: ","))}"#
@@ -298,21 +298,21 @@ private final class TriggeredWorld {
     private func exchange(
         _ misdeed: Misdeed, _ others: Set<Misdeed.Fate>, isFirst: Bool
     ) throws {
-        var places = [0, 1, 2].filter { ![bad, good, calm][$0].pending.isEmpty }
-        places.shuffle(using: &chance)
+        var indices = [0, 1, 2].filter { ![bad, good, calm][$0].pending.isEmpty }
+        indices.shuffle(using: &chance)
         let head = server.folded.revision
-        let results = try server.process(places.map { [bad, good, calm][$0].request(at: head) })
-        for (place, result) in zip(places, results) {
+        let results = try server.process(indices.map { [bad, good, calm][$0].request(at: head) })
+        for (index, result) in zip(indices, results) {
             switch result {
-            case .failure where place == 0 && misdeed.isOnLog && bad.pending.count == 1:
+            case .failure where index == 0 && misdeed.isOnLog && bad.pending.count == 1:
                 // A request with nothing but what cannot be stored fails as a whole.
                 history.append("-- \(bad.pending[0].text): 503")
             case .failure(let problem):
                 note(
-                    "\(["bad", "good", "calm"][place]): \(problem.status) \(server.takeFault() ?? "")"
+                    "\(["bad", "good", "calm"][index]): \(problem.status) \(server.takeFault() ?? "")"
                 )
             case .success(let answer):
-                switch place {
+                switch index {
                 case 0: judge(bad.take(answer), misdeed.fates.union([.accepted]), misdeed)
                 case 1: judge(good.take(answer), others, misdeed)
                 default: judge(calm.take(answer), [.accepted], misdeed)

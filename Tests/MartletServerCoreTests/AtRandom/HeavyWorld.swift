@@ -306,9 +306,9 @@ final class HeavyWorld {
         var own = Attributes()
         // Each of them makes others longer.
         if isAlone, let hub = ids("hubs", 1).first { own["hub"] = hub.value }
-        let created: [RecordID] = (0..<number).map { place in
+        let created: [RecordID] = (0..<number).map { index in
             table == "words"
-                ? .text("c\(count)-\(place)") : .integer(-Int64(place + 1 + count * 10_000))
+                ? .text("c\(count)-\(index)") : .integer(-Int64(index + 1 + count * 10_000))
         }
         return TypeChanges(
             name: table, create: created,
@@ -327,10 +327,10 @@ final class HeavyWorld {
                 RecordEntry(id: id, revision: revision, attributes: isDeleting ? Attributes() : own)
             )
         }
-        for place in 0..<(random.chance(50) ? most : 0) {
+        for index in 0..<(random.chance(50) ? most : 0) {
             let id: RecordID =
                 table == "words"
-                ? .text("w\(count)-\(place)") : .integer(-Int64(place + 1 + count * 1_000))
+                ? .text("w\(count)-\(index)") : .integer(-Int64(index + 1 + count * 1_000))
             type.create.append(id)
             type.entries.append(RecordEntry(id: id, attributes: own))
         }

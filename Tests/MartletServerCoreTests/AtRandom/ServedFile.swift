@@ -186,8 +186,8 @@ final class ServedFile {
             while try statement.step() {
                 let literals = names.indices.map { statement.text(Int32(names.count + $0)) }
                 var row = ServedRow(id: Self.id(statement, of: table), literals: literals)
-                for (place, column) in table.columns.enumerated() {
-                    row.take(statement, Int32(place + 1), column)
+                for (index, column) in table.columns.enumerated() {
+                    row.take(statement, Int32(index + 1), column)
                 }
                 rows.append(row)
             }
@@ -237,9 +237,9 @@ final class ServedFile {
                 let held = left.removeValue(forKey: id)
                 let name = "\(table.name)/\(id)"
                 guard held != row.values || !row.isSendable else { continue }
-                let differs = table.columns.enumerated().contains { place, column in
-                    let literal = row.literals[place + 1]
-                    return told[name]?.literals?[place + 1] ?? literal != literal
+                let differs = table.columns.enumerated().contains { index, column in
+                    let literal = row.literals[index + 1]
+                    return told[name]?.literals?[index + 1] ?? literal != literal
                         && held?[column.name] != row.values[column.name]
                 }
                 guard told[name] != nil, !differs else {
@@ -311,27 +311,27 @@ final class ServedFile {
 
 extension ServedRow {
     mutating func take(
-        _ row: Statement, _ place: Int32, _ column: (name: String, kind: ServedTable.Kind)
+        _ row: Statement, _ position: Int32, _ column: (name: String, kind: ServedTable.Kind)
     ) {
         let value: Value?
-        switch row.storage(place) {
+        switch row.storage(position) {
         case .null: return
         case .integer where column.kind == .boolean:
-            let number = row.integer(place)
+            let number = row.integer(position)
             value = number == 0 || number == 1 ? .boolean(number == 1) : nil
-        case .integer: value = column.kind == .real ? nil : .integer(row.integer(place))
+        case .integer: value = column.kind == .real ? nil : .integer(row.integer(position))
         case .real:
             let isOf = column.kind == .real || column.kind == .untyped
-            value = isOf && row.real(place).isFinite ? .real(row.real(place)) : nil
+            value = isOf && row.real(position).isFinite ? .real(row.real(position)) : nil
         case .text:
-            let text = row.validatedText(place)
+            let text = row.validatedText(position)
             if text?.utf8.contains(0) == true { isWritable = false }
             let isOf = column.kind == .text || column.kind == .untyped
             value = isOf ? text.map { .text($0) } : nil
         case .blob:
             value =
                 column.kind == .blob
-                ? .text(Data(row.blob(place)).base64EncodedString()) : nil
+                ? .text(Data(row.blob(position)).base64EncodedString()) : nil
         }
         if let value { values[column.name] = value } else { isSendable = false }
     }

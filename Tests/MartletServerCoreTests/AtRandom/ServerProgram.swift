@@ -60,11 +60,11 @@ struct ServerProgram {
 
     /// The rows that a statement is about.
     private mutating func some(_ table: RandomTable) -> String {
-        let place = Int.random(in: 0..<5, using: &random)
+        let offset = Int.random(in: 0..<5, using: &random)
         let few = Int.random(in: 1...3, using: &random)
         return """
             \(table.quotedKey) IN (SELECT \(table.quotedKey) FROM \(table.quoted) \
-            ORDER BY 1 LIMIT \(few) OFFSET \(place))
+            ORDER BY 1 LIMIT \(few) OFFSET \(offset))
             """
     }
 
@@ -181,7 +181,8 @@ struct ServerProgram {
             return column.kind.literal(using: &random, odd: 0)
         }
         let table = schema.tables[target]
-        let place = Int.random(in: 0..<8, using: &random)
-        return "(SELECT \(table.quotedKey) FROM \(table.quoted) ORDER BY 1 LIMIT 1 OFFSET \(place))"
+        let offset = Int.random(in: 0..<8, using: &random)
+        return
+            "(SELECT \(table.quotedKey) FROM \(table.quoted) ORDER BY 1 LIMIT 1 OFFSET \(offset))"
     }
 }

@@ -79,8 +79,8 @@ struct MadeSet {
                     """)
             }
             guard change.verb != .delete else { continue }
-            let values = change.table.columns.enumerated().map { place, column in
-                change.cells[column.name]?.literal ?? old?[place + 1] ?? "NULL"
+            let values = change.table.columns.enumerated().map { index, column in
+                change.cells[column.name]?.literal ?? old?[index + 1] ?? "NULL"
             }
             later.append((change.table, [change.key] + values))
         }
@@ -124,11 +124,11 @@ struct MadeSet {
     private func refersTo(_ deletion: Change, _ rows: ServedFile.Rows) -> Bool {
         let key = deletion.key.lowercased()
         return schema.tables.contains { table in
-            table.columns.enumerated().contains { place, column in
+            table.columns.enumerated().contains { index, column in
                 guard let target = column.target, schema.tables[target].name == deletion.table.name
                 else { return false }
                 return (rows[table.name] ?? []).contains {
-                    $0.literals[place + 1].lowercased() == key
+                    $0.literals[index + 1].lowercased() == key
                 } || changes.contains { $0.cells[column.name]?.literal.lowercased() == key }
             }
         }
@@ -137,8 +137,8 @@ struct MadeSet {
 
 extension Array {
     /// An element, or something else past the end.
-    fileprivate subscript(place: Int, or other: Element?) -> Element? {
-        indices.contains(place) ? self[place] : other
+    fileprivate subscript(index: Int, or other: Element?) -> Element? {
+        indices.contains(index) ? self[index] : other
     }
 }
 
@@ -209,9 +209,9 @@ struct SetMaker {
 
     private func cells(_ row: ServedRow, _ table: RandomTable) -> [String: Cell] {
         var cells: [String: Cell] = [:]
-        for (place, column) in table.columns.enumerated() {
+        for (index, column) in table.columns.enumerated() {
             cells[column.name] = Cell(
-                literal: row.literals[place + 1], value: row.values[column.name] ?? .null)
+                literal: row.literals[index + 1], value: row.values[column.name] ?? .null)
         }
         return cells
     }
@@ -221,9 +221,9 @@ struct SetMaker {
         let columns = table.columns.filter { $0.target == nil && random.chance(70) }
         guard !columns.isEmpty else { return }
         made.words += "moves "
-        for (place, row) in rows.enumerated() {
+        for (index, row) in rows.enumerated() {
             guard let id = row.id else { continue }
-            let other = cells(rows[(place + 1) % rows.count], table)
+            let other = cells(rows[(index + 1) % rows.count], table)
             let names = Set(columns.map(\.name))
             made.changes.append(
                 .init(
@@ -272,7 +272,7 @@ struct SetMaker {
         guard let parent = deleted.first, let id = parent.id else { return }
         for table in schema.tables {
             for column in table.columns {
-                guard let place = column.target, schema.tables[place].name == target.name,
+                guard let tableIndex = column.target, schema.tables[tableIndex].name == target.name,
                     let row = free[table.name]?.popLast(), let child = row.id
                 else { continue }
                 let held = random.chance(50) ? inOtherCase(id, parent) : (id, parent.literals[0])
@@ -306,12 +306,12 @@ struct SetMaker {
         _ row: ServedRow, _ table: RandomTable, _ all: ServedFile.Rows
     ) -> Bool {
         schema.tables.contains { other in
-            other.columns.enumerated().contains { place, column in
+            other.columns.enumerated().contains { index, column in
                 guard let target = column.target, schema.tables[target].name == table.name else {
                     return false
                 }
                 return (all[other.name] ?? []).contains {
-                    $0.literals[place + 1] == row.literals[0]
+                    $0.literals[index + 1] == row.literals[0]
                 }
             }
         }

@@ -24,7 +24,7 @@ private final class Crowd {
 
     private let live: LiveServer
     private let tokens: [String]
-    private let places: Int
+    private let capacity: Int
     private var chance: Chance
     private var listeners: [Listener] = []
     /// Members whose bodies are still on their way: these have places.
@@ -35,9 +35,9 @@ private final class Crowd {
 
     init(_ seed: UInt64) async throws {
         var chance = Chance(seed)
-        let places = chance.roll(3...12)
+        let capacity = chance.roll(3...12)
         live = try await LiveServer {
-            $0.http.maxRequestsInFlight = places
+            $0.http.maxRequestsInFlight = capacity
             $0.dependencyWaitSeconds = 1
         }
         let store = try TokenStore(directory: live.folder.path)
@@ -46,8 +46,8 @@ private final class Crowd {
         tokens = try (0..<users).map {
             try store.create(dataSet: "league", user: "user \($0)", now: 1).token
         }
-        (self.places, self.chance) = (places, chance)
-        story.append("\(places) places, \(users) users")
+        (self.capacity, self.chance) = (capacity, chance)
+        story.append("a capacity of \(capacity), \(users) users")
     }
 
     /// - Returns: What went wrong, with the story.
@@ -73,7 +73,7 @@ private final class Crowd {
 
     /// One more member waits, and stays.
     private func wait() async throws {
-        guard listeners.count < 6 * places else { return }
+        guard listeners.count < 6 * capacity else { return }
         let way = chance.pick(Way.allCases)
         let token = chance.pick(tokens)
         story.append("\(way)")
@@ -123,14 +123,14 @@ private final class Crowd {
 
     /// A body begins to arrive, or goes on to its end. Fewer than half of the places are taken so.
     private func send() async throws {
-        if let client = slow.popLast(), chance.percent(50) || slow.count + 2 > places / 2 {
+        if let client = slow.popLast(), chance.percent(50) || slow.count + 2 > capacity / 2 {
             await client.send("}")
             let answer = await client.readAll()
             story.append("a body ends")
             if !answer.hasPrefix("HTTP/1.1 200") { faults.append("a slow body got \(answer)") }
             return
         }
-        guard slow.count + 1 < places / 2 else { return }
+        guard slow.count + 1 < capacity / 2 else { return }
         let client = RawClient(port: live.port)
         let body = "{\"maxRevision\":\(saves),\"changeSets\":[]"
         story.append("a body begins")

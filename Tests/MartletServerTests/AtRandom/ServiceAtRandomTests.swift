@@ -173,7 +173,7 @@ private final class AskedService {
             answers.handOver(&chance)
         }
         // Some from memory, some from the log.
-        if answers.most > 2 * AnswerRoom.places {
+        if answers.most > 2 * AnswerRoom.capacity {
             faults.append("\(answers.most) answers were in memory at a time")
         }
         for number in 0..<count {

@@ -99,9 +99,9 @@ private final class CrowdedQueue {
         items += late.map {
             QueuedItem(name: $0.late, sets: 1, needs: [$0.early.name], party: "honest")
         }
-        for place in 1...others {
+        for number in 1...others {
             for _ in 0..<chance.roll(0...3 * limits.waitingRequestsOfParty) {
-                items.append(greedy("other \(place)", late.map(\.early.name)))
+                items.append(greedy("other \(number)", late.map(\.early.name)))
             }
         }
         items.shuffle(using: &chance)
@@ -187,12 +187,12 @@ private final class CrowdedQueue {
     private func judgeTurns(since begin: Int, _ own: [String]) {
         var turns: [String: Int] = [:]
         for name in written.dropFirst(begin) {
-            guard let place = own.firstIndex(of: name) else {
+            guard let index = own.firstIndex(of: name) else {
                 turns[String(name.prefix { $0 != "," }), default: 0] += 1
                 continue
             }
             turns["honest"] = nil
-            if let most = turns.values.max(), most > place + 1 {
+            if let most = turns.values.max(), most > index + 1 {
                 faults.append("“\(name)” waited while another party had its turn \(most) times")
             }
         }

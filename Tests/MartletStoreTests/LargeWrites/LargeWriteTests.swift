@@ -74,12 +74,12 @@ struct LargeWriteTests {
         let pool = try await folder.pool(script: Self.script)
         // These keys are taken already.
         try await pool.write { try clubs.insert(Club(name: "Old"), in: $0) }
-        let place = folder.url.appendingPathComponent("large")
-        let load = try await LargeWrite.open("season/26", in: place, into: pool)
+        let parent = folder.url.appendingPathComponent("large")
+        let load = try await LargeWrite.open("season/26", in: parent, into: pool)
         #expect(try await !load.isGathered)
         try await gather(load)
         #expect(try await pool.integer("SELECT count(*) FROM matches") == 0)
-        #expect(try LargeWrite.unfinished(in: place).isEmpty)
+        #expect(try LargeWrite.unfinished(in: parent).isEmpty)
         let early = await refusal { try await load.run() }
         #expect(early?.kind == .misuse)
         try await load.endGathering()
@@ -94,7 +94,7 @@ struct LargeWriteTests {
         #expect(try await world(pool) == Self.expected)
         #expect(
             try await pool.integer("SELECT count(*) FROM tags JOIN clubs ON id = club") == 1)
-        #expect(try FileManager.default.contentsOfDirectory(atPath: place.path).isEmpty)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: parent.path).isEmpty)
         #expect(try await pool.integer("SELECT count(*) FROM martlet_large_keys") == 0)
         let over = await refusal { try await load.run() }
         #expect(over?.kind == .misuse)
@@ -116,17 +116,17 @@ struct LargeWriteTests {
         }
         let given = hooks
         let pool = try await folder.pool(script: Self.script) { $0.hooks = given }
-        let place = folder.url.appendingPathComponent("large")
-        try await gatherOnly(place, pool)
+        let parent = folder.url.appendingPathComponent("large")
+        try await gatherOnly(parent, pool)
         try await waitUntil("it is listed") {
-            try LargeWrite.unfinished(in: place) == ["season"]
+            try LargeWrite.unfinished(in: parent) == ["season"]
         }
         var runs = 0
         var isDone = false
         while !isDone {
             runs += 1
             room.withLock { $0 = 90 }
-            isDone = try await runOnce(place, pool)
+            isDone = try await runOnce(parent, pool)
             let count = try await pool.integer(
                 "SELECT (SELECT count(*) FROM clubs) + (SELECT count(*) FROM matches)")
             // All saves have 40 records.
@@ -137,8 +137,8 @@ struct LargeWriteTests {
         await pool.close()
     }
 
-    private func gatherOnly(_ place: URL, _ pool: DatabasePool) async throws {
-        let load = try await LargeWrite.open("season", in: place, into: pool)
+    private func gatherOnly(_ parent: URL, _ pool: DatabasePool) async throws {
+        let load = try await LargeWrite.open("season", in: parent, into: pool)
         try await gather(load)
         try await load.endGathering()
     }
@@ -146,10 +146,10 @@ struct LargeWriteTests {
     /// Opens the file as after a restart, and runs until a write is refused or everything is
     /// written.
     /// - Returns: Whether everything is written.
-    private func runOnce(_ place: URL, _ pool: DatabasePool) async throws -> Bool {
-        let load = try await opened("season", place, pool)
+    private func runOnce(_ parent: URL, _ pool: DatabasePool) async throws -> Bool {
+        let load = try await opened("season", parent, pool)
         #expect(try await load.isGathered)
-        let again = await refusal { try await LargeWrite.open("season", in: place, into: pool) }
+        let again = await refusal { try await LargeWrite.open("season", in: parent, into: pool) }
         #expect(again?.kind == .busy)
         do {
             try await load.run(recordsPerSave: 40)
@@ -163,12 +163,12 @@ struct LargeWriteTests {
 
     /// Opens the large write once the earlier holder has released its file.
     private func opened(
-        _ name: String, _ place: URL, _ pool: DatabasePool
+        _ name: String, _ parent: URL, _ pool: DatabasePool
     ) async throws -> LargeWrite {
         var load: LargeWrite?
         try await waitUntil("the file is free") {
             do {
-                load = try await LargeWrite.open(name, in: place, into: pool)
+                load = try await LargeWrite.open(name, in: parent, into: pool)
             } catch let error as StoreError where error.kind == .busy {
                 return false
             }
@@ -181,25 +181,25 @@ struct LargeWriteTests {
     func cutShort() async throws {
         let folder = try StoreFolder()
         let pool = try await folder.pool(script: Self.script)
-        let place = folder.url.appendingPathComponent("large")
-        try await gatherHalf(place, pool)
-        let load = try await opened("half", place, pool)
+        let parent = folder.url.appendingPathComponent("large")
+        try await gatherHalf(parent, pool)
+        let load = try await opened("half", parent, pool)
         #expect(try await !load.isGathered)
         try await load.insert([Club(name: "Only")], into: clubs)
         try await load.endGathering()
         try await load.run()
         #expect(try await pool.integer("SELECT count(*) FROM clubs") == 1)
-        let second = try await LargeWrite.open("half", in: place, into: pool)
+        let second = try await LargeWrite.open("half", in: parent, into: pool)
         try await second.insert([Club(name: "Second")], into: clubs)
         try await second.endGathering()
         try await second.discard()
-        #expect(try LargeWrite.unfinished(in: place).isEmpty)
+        #expect(try LargeWrite.unfinished(in: parent).isEmpty)
         #expect(try await pool.integer("SELECT count(*) FROM clubs") == 1)
         await pool.close()
     }
 
-    private func gatherHalf(_ place: URL, _ pool: DatabasePool) async throws {
-        let load = try await LargeWrite.open("half", in: place, into: pool)
+    private func gatherHalf(_ parent: URL, _ pool: DatabasePool) async throws {
+        let load = try await LargeWrite.open("half", in: parent, into: pool)
         try await load.insert([Club(name: "Lost")], into: clubs)
     }
 
@@ -207,8 +207,8 @@ struct LargeWriteTests {
     func refusedRecordWhileGathering() async throws {
         let folder = try StoreFolder()
         let pool = try await folder.pool(script: Self.script)
-        let place = folder.url.appendingPathComponent("large")
-        let load = try await LargeWrite.open("season", in: place, into: pool)
+        let parent = folder.url.appendingPathComponent("large")
+        let load = try await LargeWrite.open("season", in: parent, into: pool)
         // Records that no table takes are refused while they are gathered.
         let unknown = await refusal {
             try await load.insert(

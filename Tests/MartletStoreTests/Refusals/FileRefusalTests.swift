@@ -62,7 +62,7 @@ struct FileRefusalTests {
     }
 
     @Test("a folder, a place that is not there, and one that may not be written")
-    func places() async throws {
+    func unusablePaths() async throws {
         let folder = try StoreFolder()
         try FileManager.default.createDirectory(
             atPath: folder.path("folder"), withIntermediateDirectories: false)

@@ -45,13 +45,13 @@ struct PreparedStatementTests {
     func nested() async throws {
         let pairs = try await pool.write { context in
             let insert = try context.prepare("INSERT INTO results VALUES (?, NULL, ?)")
-            for place in 1...3 { try insert.run("A", place) }
+            for rank in 1...3 { try insert.run("A", rank) }
             let above = try context.prepare(
                 "SELECT place FROM results WHERE place > ? ORDER BY place")
             var pairs: [[Int]] = []
             try above.forEachRow(0) { row in
-                let place: Int = try row.get(at: 0)
-                try above.forEachRow(place) { pairs.append([place, try $0.get(at: 0)]) }
+                let rank: Int = try row.get(at: 0)
+                try above.forEachRow(rank) { pairs.append([rank, try $0.get(at: 0)]) }
             }
             return pairs
         }

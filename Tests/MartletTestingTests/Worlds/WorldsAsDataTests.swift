@@ -10,9 +10,9 @@ struct WorldsAsDataTests {
     private static let networks: [FaultPlan] = [.clinic, .hotel, .train]
 
     @Test("the app passes on each network that is at hand", arguments: 0..<3)
-    func networks(place: Int) async throws {
+    func networks(index: Int) async throws {
         var simulation = NotesApp.simulation(
-            "networks(place:)", steps: 600, faults: Self.networks[place])
+            "networks(index:)", steps: 600, faults: Self.networks[index])
         simulation.resolver = NotesApp.append
         simulation.tolerated = Set(FaultKind.allCases)
         let summary = try await simulation.run(seeds: 1...4)

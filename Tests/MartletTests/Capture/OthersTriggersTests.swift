@@ -176,12 +176,12 @@ struct OthersTriggersTests {
     }
 
     @Test(
-        "an edited record whose table is made anew is not deleted for others",
+        "an edited record whose table is recreated is not deleted for others",
         arguments: [
             "UPDATE teams SET name = 'Hawks' WHERE id = 1",
             "REPLACE INTO teams(id, name) VALUES (1, 'Hawks')",
         ])
-    func madeAnew(edit: String) throws {
+    func recreatedTable(edit: String) throws {
         let device = try Self.device()
         try device.shell(
             "\(edit); DELETE FROM teams WHERE id = 2; DROP TABLE teams;"

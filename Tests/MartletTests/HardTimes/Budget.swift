@@ -49,7 +49,7 @@ struct Budget {
             switch spell.exchanges {
             // What is too much for the line is found out by halves, again and again.
             case .narrow: most += Self.tries
-            // Each try begins anew once, which is a request more.
+            // Each try starts over once, which is a request more.
             case .said(let problem) where problem.kind == "identityReused": most += Self.tries
             // The device looks for what its history and the server's have in common, by halves: six times
             // as many requests were seen in two thousand worlds.

@@ -130,18 +130,18 @@ extension HardTimes {
             }
             put(.event(ended(number)), after: 20)
         case .well, .late:
-            var question = DeltaRequest(
+            var request = DeltaRequest(
                 principal: Principal(name: "staff"), since: cursor.since, byteLimit: 20_000)
-            question.clientID = cursor.clientID
-            question.dataSet = cursor.dataSet
-            question.lineage = cursor.lineage
-            question.takesEntriesOnly = true
-            question.mostEntryBytes = 4_000
-            if case .failure(let problem)? = server.deltas(question) {
+            request.clientID = cursor.clientID
+            request.dataSet = cursor.dataSet
+            request.lineage = cursor.lineage
+            request.takesEntriesOnly = true
+            request.mostEntryBytes = 4_000
+            if case .failure(let problem)? = server.deltas(request) {
                 return put(.event(ended(number, problem)), after: latency())
             }
-            question.lineage = nil
-            stream = Listener(number: number, asked: now, question: question, arrival: now)
+            request.lineage = nil
+            stream = Listener(number: number, asked: now, request: request, arrival: now)
             bring(.streamOpened(number))
             put(.sign(stream: number), after: 20_000)
             try push()
@@ -167,9 +167,9 @@ extension HardTimes {
     /// Sends what is new over the stream.
     func push() throws {
         while let listener = stream,
-            case .success(let batch)? = server.deltas(listener.question), !batch.isEmpty
+            case .success(let batch)? = server.deltas(listener.request), !batch.isEmpty
         {
-            stream?.question.advance(past: batch)
+            stream?.request.advance(past: batch)
             batches = batches.suffix(7) + [batch.json]
             bring(.streamed(listener.number, batch.json))
         }

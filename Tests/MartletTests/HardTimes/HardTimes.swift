@@ -38,7 +38,7 @@ final class HardTimes {
     struct Listener {
         let number: Int
         let asked: Int64
-        var question: DeltaRequest
+        var request: DeltaRequest
         /// When the last of it arrives.
         var arrival: Int64
     }
@@ -152,10 +152,10 @@ final class HardTimes {
 
     func pass(_ milliseconds: Int64) throws {
         let end = now + milliseconds
-        while let place = queue.indices.min(by: { earlier(queue[$0], queue[$1]) }),
-            queue[place].time <= end
+        while let index = queue.indices.min(by: { earlier(queue[$0], queue[$1]) }),
+            queue[index].time <= end
         {
-            let next = queue.remove(at: place)
+            let next = queue.remove(at: index)
             now = max(now, next.time)
             try occur(next.what)
         }

@@ -77,11 +77,11 @@ struct MigrationFallbackTests {
         #expect(try file.strings("SELECT name FROM teams") == ["Falcons", "Hawks"])
     }
 
-    @Test("fetching anew is left to the client; a full disk is not a reason for it")
-    func fetchAnew() throws {
+    @Test("refetching is left to the client; a full disk is not a reason for it")
+    func refetchByClient() throws {
         let (file, _, after) = try file("anew")
-        let outcome = try file.migrate(Versions.all + [Self.broken], fallback: .fetchAnew)
-        guard case .fetchingAnew(let failure) = outcome else {
+        let outcome = try file.migrate(Versions.all + [Self.broken], fallback: .refetch)
+        guard case .refetching(let failure) = outcome else {
             Issue.record("\(outcome)")
             return
         }
@@ -90,7 +90,7 @@ struct MigrationFallbackTests {
         let more = Migration(7, "more") { try $0.addColumn("a TEXT", to: "teams") }
         file.disk.failAfter(operations: 1, kind: .full, lasting: true)
         let error = #expect(throws: StoreError.self) {
-            try file.migrate(Versions.all + [more], fallback: .fetchAnew)
+            try file.migrate(Versions.all + [more], fallback: .refetch)
         }
         #expect(error?.kind == .diskFull)
         #expect(error?.remedy == .freeSpace)
@@ -116,7 +116,7 @@ struct MigrationFallbackTests {
     @Test(
         "a new file has nothing to fall back to",
         arguments: [
-            MigrationFallback.readOnly, .restoreCopy, .fetchAnew,
+            MigrationFallback.readOnly, .restoreCopy, .refetch,
         ])
     func newFile(fallback: MigrationFallback) throws {
         let file = try PlainFile("fallback-new-\(fallback)")

@@ -238,12 +238,13 @@ struct ReturnedTableTests {
     @Test(
         "what is written before the next look is sent, whichever of its names the table had",
         arguments: [[0], [1], [2], [0, 2], [1, 3], [0, 1, 2, 3]])
-    func writtenBeforeRename(places: [Int]) throws {
+    func writtenBeforeRename(moments: [Int]) throws {
         let device = try Self.device()
-        // Each part of the writes comes once, at one of the places.
+        // Each part of the writes comes once, at one of the moments.
         let parts = Self.writes.split(separator: ";").map(String.init)
-        func write(at place: Int, to table: String) throws {
-            for (number, part) in parts.enumerated() where places[number % places.count] == place {
+        func write(at moment: Int, to table: String) throws {
+            for (number, part) in parts.enumerated() where moments[number % moments.count] == moment
+            {
                 try device.shell(part.replacing("%", with: table))
             }
         }
@@ -251,7 +252,7 @@ struct ReturnedTableTests {
         try device.shell(Self.away)
         try write(at: 1, to: "elsewhere")
         try device.reopen(script: nil)
-        let isWaiting = places.contains(0) || places.contains(1)
+        let isWaiting = moments.contains(0) || moments.contains(1)
         #expect(try Self.queued(device) == (isWaiting ? ["waiting"] : []))
         try device.shell(Self.back)
         try write(at: 2, to: "teams")

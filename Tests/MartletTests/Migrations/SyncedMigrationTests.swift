@@ -67,7 +67,7 @@ struct SyncedMigrationTests {
         #expect(try changes(6) == ["notes|v|1|{\"body\":\"y\"}"])
     }
 
-    @Test("an added column takes what waited aside, and its default elsewhere, without edits")
+    @Test("an added column takes what was kept aside, and its default elsewhere, without edits")
     func addedColumn() throws {
         try file.open(1)
         let outbox = try file.rows("SELECT sequence, records FROM martlet_outbox")
@@ -116,7 +116,9 @@ struct SyncedMigrationTests {
                 == ["5|{\"colour\":\"red\"}"])
     }
 
-    @Test("a dropped column's edits stay queued, its confirmed values aside for when it comes back")
+    @Test(
+        "a dropped column's edits stay queued, its confirmed values are kept aside for when it comes back"
+    )
     func droppedColumn() throws {
         let again = Migration(7, "mail again") { context in
             try context.addColumn("email TEXT DEFAULT 'nobody'", to: "players")
@@ -157,7 +159,7 @@ struct SyncedMigrationTests {
             try file.rows("SELECT count(*) FROM martlet_aside WHERE type = 'players'") == ["0"])
     }
 
-    @Test("a new table takes the records of its type that waited aside")
+    @Test("a new table takes the records of its type that were kept aside")
     func newTable() throws {
         try file.open(5)
         #expect(

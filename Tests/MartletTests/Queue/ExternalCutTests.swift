@@ -127,19 +127,19 @@ struct ExternalCutTests {
             """)
         let sets = try device.gather().changeSets
         #expect(sets.count > 1)
-        var place: [RecordID: Int] = [:]
+        var setOf: [RecordID: Int] = [:]
         for (number, set) in sets.enumerated() {
             for type in set.types where type.name == "teams" {
-                for id in type.update + type.delete { place[id] = number }
+                for id in type.update + type.delete { setOf[id] = number }
             }
         }
         for id in 6...count - 5 where id != 9_001 - id {
-            #expect(place[.integer(id)] == place[.integer(9_001 - id)])
+            #expect(setOf[.integer(id)] == setOf[.integer(9_001 - id)])
         }
-        let gone = try #require(place[.integer(5)])
+        let gone = try #require(setOf[.integer(5)])
         let moved = try #require(sets.firstIndex { $0.types.contains { $0.name == "players" } })
         #expect(moved <= gone)
         // The record that takes the deleted record's code comes after it.
-        #expect(try #require(place[.integer(8_996)]) >= gone)
+        #expect(try #require(setOf[.integer(8_996)]) >= gone)
     }
 }

@@ -88,7 +88,7 @@ struct ReplacedKeyTests {
     }
 
     @Test("a key is not changed in place, and the refusal says what to do")
-    func inPlace() throws {
+    func changedKey() throws {
         let device = try DeviceFixture(script: Self.script.replacing("ACTION", with: ""))
         try device.shell("INSERT INTO people VALUES ('Anna', 'first')")
         let error = #expect(throws: SQLiteError.self) {

@@ -223,8 +223,8 @@ struct WithheldTests {
         #expect(try device.store.contradiction() == nil)
     }
 
-    @Test("a device that begins anew takes them along, and deletes nothing")
-    func anewWithWithheld() throws {
+    @Test("a device that refetches takes them along, and deletes nothing")
+    func refetchWithWithheld() throws {
         let world = try SmallWorld("withheld-anew")
         let device = try world.device()
         try device.write { try $0.insert("teams", ["name": "a"]) }
@@ -235,7 +235,7 @@ struct WithheldTests {
             INSERT INTO teams(id, name) SELECT id, x'00' FROM martlet_new_id
             """, on: device)
         try device.sync(with: world.server)
-        try device.beginAnew()
+        try device.beginRefetching()
         #expect(try device.store.withheld().map(\.isShown) == [false, false])
         try device.sync(with: world.server)
         #expect(device.errors.isEmpty)

@@ -261,7 +261,7 @@ struct DifferenceTests {
         #expect(report.removed == ["teams": [.integer(2)]])
     }
 
-    @Test("an answer to another question than the last is not taken for the next part")
+    @Test("an answer to another request than the last is not taken for the next part")
     func doubled() throws {
         let device = try DeviceFixture.withTeams()
         _ = try device.gather()

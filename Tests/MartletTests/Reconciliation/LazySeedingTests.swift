@@ -130,7 +130,7 @@ struct LazySeedingTests {
         try other.write { try $0.insert("notes", ["body": "Again"], id: "n") }
         try other.sync(with: world.server)
         mine.snapshot = try world.server.snapshot(LazyWorld.plan)
-        try mine.beginAnew()
+        try mine.beginRefetching()
         try mine.sync(with: world.server)
         #expect(mine.parts == ["second", "rest, the last"])
         #expect(try mine.store.outboxCount == 0)
@@ -304,14 +304,14 @@ struct LazySeedingTests {
         #expect(operation > 20)
     }
 
-    @Test("a beginning anew waits for no part any more")
-    func anewWithPartsToCome() throws {
+    @Test("refetching waits for no part any more")
+    func refetchWithPartsToCome() throws {
         let lazy = try LazyWorld("lazy-anew")
         try lazy.sync()
         try lazy.others { try $0.delete("notes", .text("n2")) }
         try lazy.sync()
         lazy.mine.snapshot = nil
-        try lazy.mine.beginAnew()
+        try lazy.mine.beginRefetching()
         #expect(try lazy.mine.store.pendingSnapshot == nil)
         #expect(try lazy.passed == 0)
         try lazy.sync()
@@ -330,7 +330,7 @@ struct LazySeedingTests {
         }
         let error = #expect(throws: SyncError.self) {
             _ = try lazy.mine.store.hashConfirmed(
-                from: CheckPlace(), without: [:], limit: 10, now: 1)
+                from: CheckCursor(), without: [:], limit: 10, now: 1)
         }
         #expect(error?.kind == .busy)
     }

@@ -151,8 +151,8 @@ struct RejoiningTests {
     }
 
     @Test(
-        "a device that fetches everything anew comes back as others do", arguments: [false, true])
-    func anewAfterRestore(isFetching: Bool) throws {
+        "a device that refetches everything comes back as others do", arguments: [false, true])
+    func refetchAfterRestore(isFetching: Bool) throws {
         let (world, mine, other) = try world("anew-\(isFetching)")
         let backup = try world.restoredServer()
         try mine.write { try $0.insert("teams", ["name": "Confirmed and lost"]) }
@@ -160,7 +160,7 @@ struct RejoiningTests {
         try mine.sync(with: world.server)
         try mine.write { try $0.update("teams", .integer(2), ["name": "Mine 2"]) }
         try mine.write { try $0.insert("players", ["team_id": 3, "name": "Never sent"]) }
-        try mine.beginAnew()
+        try mine.beginRefetching()
         if isFetching {
             // It has asked whether the history is its own, and has part of it again.
             try mine.sync(with: world.server, lost: 2)

@@ -12,7 +12,7 @@ struct RowHasherTests {
             isDone BOOLEAN, price NUMERIC, day DATE);
         """
 
-    private struct Place {
+    private struct Fixture {
         let connection: Connection
         let type: EntityType
         let table: RecordTable
@@ -45,18 +45,18 @@ struct RowHasherTests {
 
     @Test("a row hashes as what is documented")
     func documented() throws {
-        var place = try Place(
+        var fixture = try Fixture(
             "CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT, city TEXT, ratio REAL)")
-        try place.connection.execute("INSERT INTO teams VALUES (7, 'Eagles', NULL, 0.5)")
+        try fixture.connection.execute("INSERT INTO teams VALUES (7, 'Eagles', NULL, 0.5)")
         let seed = XXH64.hash(Array("teams".utf8))
         // Sorted: city, name, ratio.
         let bytes: [UInt8] =
             [1, 1, 7, 0, 0, 0, 0, 0, 0, 0]
             + [2, 0, 3, 6, 0, 0, 0] + Array("Eagles".utf8)
             + [3, 0, 2, 0, 0, 0, 0, 0, 0, 0xe0, 0x3f]
-        #expect(try place.stored(.integer(7)) == XXH64.hash(bytes, seed: seed))
+        #expect(try fixture.stored(.integer(7)) == XXH64.hash(bytes, seed: seed))
         let mark: [UInt8] = [2, 1, 7, 0, 0, 0, 0, 0, 0, 0, 1, 3, 1, 0, 0, 0, 0, 0, 0]
-        #expect(place.hasher.mark(.integer(7), 259) == XXH64.hash(mark, seed: seed))
+        #expect(fixture.hasher.mark(.integer(7), 259) == XXH64.hash(mark, seed: seed))
     }
 
     @Test(
@@ -67,8 +67,8 @@ struct RowHasherTests {
             ("number", "'12'", "12"),
         ])
     func same(column: String, one: String, other: String) throws {
-        var place = try Place()
-        #expect(try place.stored(column, one) == place.stored(column, other))
+        var fixture = try Fixture()
+        #expect(try fixture.stored(column, one) == fixture.stored(column, other))
     }
 
     @Test(
@@ -83,35 +83,35 @@ struct RowHasherTests {
             ("name, day", "'ab', ''", "'a', 'b'"), ("name, day", "'x', NULL", "NULL, 'x'"),
         ])
     func different(columns: String, one: String, other: String) throws {
-        var place = try Place()
-        #expect(try place.stored(columns, one) != place.stored(columns, other))
+        var fixture = try Fixture()
+        #expect(try fixture.stored(columns, one) != fixture.stored(columns, other))
     }
 
     @Test("stored rows hash as the wire's", arguments: 0..<40 as Range<UInt64>)
     func wire(seed: UInt64) throws {
         var dice = Dice(seed: seed)
-        var place = try Place()
+        var fixture = try Fixture()
         for number in 1...25 {
             let id = RecordID.integer(Int64(number))
-            let sent = dice.record(of: place.type)
-            try place.table.insert(id, sent, absentMeansNull: true)
-            let read = try #require(try place.table.read(id))
-            let stored = try place.stored(id)
-            #expect(stored == place.hasher.hash(id, sent), "sent \(sent)")
-            #expect(stored == place.hasher.hash(id, read), "read \(read)")
+            let sent = dice.record(of: fixture.type)
+            try fixture.table.insert(id, sent, absentMeansNull: true)
+            let read = try #require(try fixture.table.read(id))
+            let stored = try fixture.stored(id)
+            #expect(stored == fixture.hasher.hash(id, sent), "sent \(sent)")
+            #expect(stored == fixture.hasher.hash(id, read), "read \(read)")
             let bytes = try SyncCoder.encode(read)
-            #expect(stored == place.hasher.hash(id, try SyncCoder.decodeAttributes(bytes)))
+            #expect(stored == fixture.hasher.hash(id, try SyncCoder.decodeAttributes(bytes)))
         }
     }
 
     @Test("attributes not asked for do not count, nor the order in which they are named")
     func some() throws {
-        let place = try Place()
+        let fixture = try Fixture()
         let attributes = try ["name", "number"].map { name in
-            try #require(place.type[attribute: name])
+            try #require(fixture.type[attribute: name])
         }
-        var one = RowHasher(type: place.type, attributes: attributes)
-        var other = RowHasher(type: place.type, attributes: attributes.reversed())
+        var one = RowHasher(type: fixture.type, attributes: attributes)
+        var other = RowHasher(type: fixture.type, attributes: attributes.reversed())
         let record = Attributes(names: ["number", "name", "ratio"], values: [1, "x", 0.5])
         let less = Attributes(names: ["number", "name"], values: [1, "x"])
         #expect(one.hash(.integer(1), record) == other.hash(.integer(1), less))

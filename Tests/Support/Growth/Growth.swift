@@ -20,10 +20,10 @@ enum Growth {
     static func main() throws {
         var arguments = Array(CommandLine.arguments.dropFirst())
         func take(_ name: String) -> Int? {
-            guard let place = arguments.firstIndex(of: name), place + 1 < arguments.count,
-                let number = Int(arguments[place + 1])
+            guard let index = arguments.firstIndex(of: name), index + 1 < arguments.count,
+                let number = Int(arguments[index + 1])
             else { return nil }
-            arguments.removeSubrange(place...place + 1)
+            arguments.removeSubrange(index...index + 1)
             return number
         }
         let seed = take("--seed")

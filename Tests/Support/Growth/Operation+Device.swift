@@ -333,10 +333,10 @@ extension GrowingWorld {
     ) throws {
         while true {
             let store = try device.store
-            var question = DeltaRequest(
+            var request = DeltaRequest(
                 principal: Principal(name: "staff"), since: try store.revision)
-            question.clientID = try store.clientID
-            let made = try count("making a batch") { try node.feed.deltas(question) }
+            request.clientID = try store.clientID
+            let made = try count("making a batch") { try node.feed.deltas(request) }
             guard case .batch(let bytes) = made else { return try otherwise(device) }
             if bytes.isEmpty { return }
             let isTaken = try count("taking a batch") {

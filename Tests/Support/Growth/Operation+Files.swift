@@ -112,18 +112,18 @@ extension Operation {
             device.close()
             try world.count("open") { try device.open(script: world.script) }
         },
-        Operation("beginning anew with a queue") { world, count in
+        Operation("refetching with a queue") { world, count in
             let device = try world.conflicts(count)
-            try world.count("begin") { try device.beginAnew(script: world.script) }
+            try world.count("begin") { try device.beginRefetching(script: world.script) }
             try world.countSync(device)
         },
-        Operation("beginning anew, with what is parked and not sent") { world, count in
+        Operation("refetching, with what is parked and not sent") { world, count in
             let device = try world.conflicts(count)
             try world.sync(device)
             try world.save(device, 0..<count) { context, number in
                 try context.insert("notes", ["body": "n"], id: "m\(number)")
             }
-            try world.count("begin") { try device.beginAnew(script: world.script) }
+            try world.count("begin") { try device.beginRefetching(script: world.script) }
             try world.countSync(device)
         },
         Operation("a server that was restored from a backup") { world, count in

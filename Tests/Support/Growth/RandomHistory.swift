@@ -86,11 +86,11 @@ struct RandomHistory {
     private mutating func run(_ count: Int) throws {
         let sum = weights.reduce(0) { $0 + $1.weight }
         for _ in 0..<count {
-            var place = Int.random(in: 0..<max(1, sum), using: &random)
+            var left = Int.random(in: 0..<max(1, sum), using: &random)
             guard
                 let next = weights.first(where: { item in
-                    place -= item.weight
-                    return place < 0
+                    left -= item.weight
+                    return left < 0
                 })
             else { return }
             try act(next.event)
@@ -174,10 +174,10 @@ struct RandomHistory {
             return try connection.integer(
                 "SELECT id FROM \(table) WHERE id >= \(id) ORDER BY id LIMIT 1")
         }
-        let place = Int.random(in: 0..<hot, using: &random)
+        let offset = Int.random(in: 0..<hot, using: &random)
         let order = newest ? "id" : "id DESC"
         let ordered = "SELECT id FROM \(table) ORDER BY \(order) LIMIT 1"
-        return try connection.integer("\(ordered) OFFSET \(place)") ?? connection.integer(ordered)
+        return try connection.integer("\(ordered) OFFSET \(offset)") ?? connection.integer(ordered)
     }
 
     private mutating func save(_ event: Event, on device: SmallDevice) throws {

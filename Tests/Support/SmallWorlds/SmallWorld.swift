@@ -161,8 +161,8 @@ package final class SmallServer {
     }
 
     /// The deltas after a listener's version, or why there are none; nil if they have to wait.
-    package func deltas(_ question: DeltaRequest) -> Result<DeltaBatchBytes, Problem>? {
-        switch reader?.deltas(question) {
+    package func deltas(_ request: DeltaRequest) -> Result<DeltaBatchBytes, Problem>? {
+        switch reader?.deltas(request) {
         case .batch(let batch): .success(batch)
         case .problem(let problem): .failure(problem)
         case .needsLog, nil: nil
@@ -271,10 +271,10 @@ package final class SmallDevice {
         try Connection(path: "device.sqlite", mode: .readWrite, vfs: disk.vfsName)
     }
 
-    /// Switches off, begins anew, and switches on again.
-    package func beginAnew(script: String = SmallWorld.script) throws {
+    /// Switches off, begins to refetch, and switches on again.
+    package func beginRefetching(script: String = SmallWorld.script) throws {
         close()
-        try DeviceStore.beginAnew(
+        try DeviceStore.beginRefetching(
             path: "device.sqlite", vfs: disk.vfsName, now: 1_000,
             randomBits: { [unowned self] in bits() },
             making: { try $0.execute(script) })

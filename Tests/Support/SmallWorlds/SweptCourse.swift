@@ -13,7 +13,7 @@ package struct SweptCourse {
     package private(set) var reads = 0
     /// What the file holds after each transaction, from the beginning on.
     package private(set) var states: [String] = []
-    /// The state at each moment, by its place in `states`. One that was left may come back, as where
+    /// The state at each moment, by its index in `states`. One that was left may come back, as where
     /// what has been done is done once more.
     private var moments: [Int] = []
     /// The moment of each word that something is done.

@@ -24,10 +24,10 @@ package final class SweptServer: SweptWork {
     ) throws {
         disk = FaultDisk("swept", images[0])
         server = SmallServer(switchedOff: disk, script: script)
-        devices = try images.dropFirst().enumerated().map { place, files in
+        devices = try images.dropFirst().enumerated().map { index, files in
             let device = SmallDevice(
                 switchedOff: FaultDisk("swept-device", files),
-                number: UInt64(100 + 10 * life + place))
+                number: UInt64(100 + 10 * life + index))
             device.isAlone = true
             try device.open()
             return device

@@ -26,8 +26,8 @@ package struct Chance: RandomNumberGenerator, Sendable {
         list[roll(0...list.count - 1)]
     }
 
-    /// A place in so many bytes: an edge as often as any other place.
-    package mutating func place(in count: Int) -> Int {
+    /// An offset in so many bytes: an edge as often as any other offset.
+    package mutating func offset(in count: Int) -> Int {
         pick([0, min(1, count), max(0, count - 1), count, roll(0...count), roll(0...count)])
     }
 

@@ -93,10 +93,10 @@ package struct RawConnection: Hashable, Sendable {
         let size = socklen_t(MemoryLayout<sockaddr_in>.size)
         let socket = socket
         if let own {
-            var place = sockaddr_in()
-            place.sin_family = sa_family_t(AF_INET)
-            place.sin_addr.s_addr = inet_addr(own)
-            _ = withUnsafePointer(to: &place) {
+            var local = sockaddr_in()
+            local.sin_family = sa_family_t(AF_INET)
+            local.sin_addr.s_addr = inet_addr(own)
+            _ = withUnsafePointer(to: &local) {
                 $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(socket, $0, size) }
             }
         }

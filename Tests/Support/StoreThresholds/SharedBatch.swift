@@ -26,8 +26,8 @@ enum SharedBatch {
         _ = node.process(
             [AdmittedRequest(principal: principal, request: request, source: Array(body.utf8))],
             now: 1)
-        let question = DeltaRequest(principal: principal, since: 0)
-        guard case .batch = node.feed.deltas(question) else {
+        let deltaRequest = DeltaRequest(principal: principal, since: 0)
+        guard case .batch = node.feed.deltas(deltaRequest) else {
             throw StoreError(.inconsistent, "There is no batch.")
         }
         let sessions = (0..<1_000).map { _ in
@@ -36,7 +36,8 @@ enum SharedBatch {
         let before = allocations_of_thread()
         var bytes = 0
         for session in sessions {
-            guard let made = node.feed.madeDeltas(question), session.send(text: made.json) else {
+            guard let made = node.feed.madeDeltas(deltaRequest), session.send(text: made.json)
+            else {
                 throw StoreError(.inconsistent, "The batch was not kept.")
             }
             bytes += session.takeOutput().count

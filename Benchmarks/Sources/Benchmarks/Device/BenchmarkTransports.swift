@@ -57,7 +57,7 @@ final class ReplayingTransport: Transport {
             let end = answer.body[start.upperBound...].firstRange(of: Array("\",".utf8))
         else { return answer }
         var answer = answer
-        for place in start.lowerBound..<end.upperBound { answer.body[place] = UInt8(ascii: " ") }
+        for index in start.lowerBound..<end.upperBound { answer.body[index] = UInt8(ascii: " ") }
         return answer
     }
 

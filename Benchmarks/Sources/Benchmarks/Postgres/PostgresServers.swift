@@ -71,7 +71,7 @@ final class PostgresServers {
 
     /// Waits until a server that was just started has its connections and nothing left to do: what
     /// is measured then is the answer, not the start. A device a little behind asks meanwhile, so
-    /// that the first question of all is not the measured one; memory holds nothing older after it.
+    /// that the first query of all is not the measured one; memory holds nothing older after it.
     func converge(_ number: Int) throws {
         let near = LoadPlan.Request(
             client: "neighbour", head: LoadPlan.Head(revision: head.revision - 1), types: nil)
@@ -156,7 +156,7 @@ final class PostgresServers {
 
 /// Runs plans on threads of their own, each on a server of its own.
 final class Parallel: @unchecked Sendable {
-    // Each thread writes one place of its own, under the lock; read when all are through.
+    // Each thread writes one element of its own, under the lock; read when all are through.
     private let lock = NSLock()
     private var outcomes: [Int: Result<LoadPlan.Outcome, any Error>] = [:]
     private let works: [() throws -> LoadPlan.Outcome]

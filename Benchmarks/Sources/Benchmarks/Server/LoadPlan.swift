@@ -3,7 +3,7 @@ import Foundation
 
 /// Requests made beforehand, one list for each connection, and the run that sends them.
 struct LoadPlan {
-    /// One request's body: text, with places for what the last answer says.
+    /// One request's body: text, with fields for what the last answer says.
     struct Request {
         var client: String
         var head: Head
@@ -40,8 +40,8 @@ struct LoadPlan {
 
     private var bytes: [UInt8] = []
     private var starts: [Int] = [0]
-    private var revisionPlaces: [Int] = []
-    private var lineagePlaces: [Int] = []
+    private var revisionOffsets: [Int] = []
+    private var lineageOffsets: [Int] = []
     private let connections: Int
     private let acceptsGzip: Bool
 
@@ -84,8 +84,8 @@ struct LoadPlan {
         bytes += Array(head.utf8)
         bytes += Array(body.utf8)
         starts.append(bytes.count)
-        revisionPlaces.append(follows ? start + beforeRevision.utf8.count : 0)
-        lineagePlaces.append(follows ? lineageAt.map { start + $0 } ?? 0 : 0)
+        revisionOffsets.append(follows ? start + beforeRevision.utf8.count : 0)
+        lineageOffsets.append(follows ? lineageAt.map { start + $0 } ?? 0 : 0)
     }
 
     var requestCount: Int { starts.count - 1 }
@@ -98,8 +98,8 @@ struct LoadPlan {
         let before = server.seconds
         let code = bytes.withUnsafeMutableBufferPointer { bytes in
             starts.withUnsafeBufferPointer { starts in
-                revisionPlaces.withUnsafeBufferPointer { revisions in
-                    lineagePlaces.withUnsafeBufferPointer { lineages in
+                revisionOffsets.withUnsafeBufferPointer { revisions in
+                    lineageOffsets.withUnsafeBufferPointer { lineages in
                         var plan = load_plan(
                             port: server.port, connections: Int32(connections),
                             requests: Int32(requestCount / connections),

@@ -14,32 +14,32 @@ enum StoreCases {
     @Sendable static func run() async throws {
         for keys in StoreKeys.allCases {
             let players = try StorePlayers(keys, count: rows)
-            for place in StorePlace.allCases {
-                try await insert(players, place)
-                try await read(players, place)
-                try await commit(players, place)
+            for kind in StoreKind.allCases {
+                try await insert(players, kind)
+                try await read(players, kind)
+                try await commit(players, kind)
             }
         }
         try await StoreObserver.run()
         try await StoreStream.run()
     }
 
-    private static func title(_ what: String, _ players: StorePlayers, _ place: StorePlace)
+    private static func title(_ what: String, _ players: StorePlayers, _ kind: StoreKind)
         -> String
     {
-        "\(what), \(players.keys.rawValue), \(place.rawValue)"
+        "\(what), \(players.keys.rawValue), \(kind.rawValue)"
     }
 
     /// Runs `body` on a new, empty database.
     private static func onNewFile(
-        _ players: StorePlayers, _ place: StorePlace,
+        _ players: StorePlayers, _ kind: StoreKind,
         _ body: (any DatabaseAccess) async throws -> StoreTime
     ) async throws -> StoreTime {
         let file = try StoreFile()
         defer { file.remove() }
-        let database = try await place.open(file.path, schema: players.keys.schema)
+        let database = try await kind.open(file.path, schema: players.keys.schema)
         let time = try await body(database)
-        await place.close(database)
+        await kind.close(database)
         return time
     }
 
@@ -54,26 +54,26 @@ enum StoreCases {
         }
     }
 
-    private static func insert(_ players: StorePlayers, _ place: StorePlace) async throws {
+    private static func insert(_ players: StorePlayers, _ kind: StoreKind) async throws {
         let works: [(String, String, StoreWork)] = [
             ("insert \(rows), prepared", "1.25", .prepared),
             ("insert \(rows), records", "1.6", .records),
         ]
         for (what, expected, work) in works {
             // Where records are kept in step, a NULL key is refused: integer keys are Martlet's.
-            if work == .prepared, place == .client, players.keys == .integers { continue }
+            if work == .prepared, kind == .client, players.keys == .integers { continue }
             try await StorePairs.run(
-                pairs: pairs, title(what, players, place),
-                expected: place == .pool ? expected : nil
+                pairs: pairs, title(what, players, kind),
+                expected: kind == .pool ? expected : nil
             ) {
                 try onNewFloor(players) { path, result in
                     store_insert(
                         path, players.rows, Int32(players.count), players.keys.flag, &result)
                 }
             } ours: {
-                try await onNewFile(players, place) { database in
+                try await onNewFile(players, kind) { database in
                     try await StoreTime {
-                        for part in place.parts(of: rows) {
+                        for part in kind.parts(of: rows) {
                             try await database.write { context in
                                 try work.insert(players, part, context)
                             }
@@ -84,17 +84,17 @@ enum StoreCases {
         }
     }
 
-    private static func read(_ players: StorePlayers, _ place: StorePlace) async throws {
+    private static func read(_ players: StorePlayers, _ kind: StoreKind) async throws {
         let file = try StoreFile()
         defer { file.remove() }
         // Whatever keys it has given, the C program reads the same file.
-        let database = try await place.open(file.path, schema: players.keys.schema)
-        for part in place.parts(of: rows) {
+        let database = try await kind.open(file.path, schema: players.keys.schema)
+        for part in kind.parts(of: rows) {
             try await database.write { try StoreWork.records.insert(players, part, $0) }
         }
-        let expects = place == .pool
+        let expects = kind == .pool
         try await StorePairs.run(
-            pairs: pairs * 2, title("read \(rows) records", players, place),
+            pairs: pairs * 2, title("read \(rows) records", players, kind),
             expected: expects ? "2.5" : nil
         ) {
             try StoreFile.floor { store_read(file.path, Int32(rows), players.keys.flag, &$0) }
@@ -110,7 +110,7 @@ enum StoreCases {
         // Ids made by a device are negative, so the C program's numbers find nothing there.
         if expects || players.keys == .texts {
             try await StorePairs.run(
-                pairs: pairs * 2, title("\(lookups) look-ups by key", players, place),
+                pairs: pairs * 2, title("\(lookups) look-ups by key", players, kind),
                 expected: expects ? "3" : nil
             ) {
                 try StoreFile.floor {
@@ -124,20 +124,20 @@ enum StoreCases {
                 }
             }
         }
-        await place.close(database)
+        await kind.close(database)
     }
 
-    private static func commit(_ players: StorePlayers, _ place: StorePlace) async throws {
+    private static func commit(_ players: StorePlayers, _ kind: StoreKind) async throws {
         try await StorePairs.run(
-            pairs: pairs, title("\(commits) durable commits of one row", players, place),
-            expected: place == .pool ? "1" : nil
+            pairs: pairs, title("\(commits) durable commits of one row", players, kind),
+            expected: kind == .pool ? "1" : nil
         ) {
             try onNewFloor(players) { path, result in
                 store_commit(
                     path, players.rows, Int32(commits), players.keys.flag, &result, nil)
             }
         } ours: {
-            try await onNewFile(players, place) { database in
+            try await onNewFile(players, kind) { database in
                 try await StoreTime {
                     for number in 0..<commits {
                         try await database.write {

@@ -8,15 +8,15 @@ enum StoreObserver {
     private static let writes = 300
 
     static func run() async throws {
-        for place in StorePlace.allCases {
+        for kind in StoreKind.allCases {
             let file = try StoreFile()
             defer { file.remove() }
-            let database = try await place.open(file.path, schema: StoreKeys.texts.schema)
+            let database = try await kind.open(file.path, schema: StoreKeys.texts.schema)
             let samples = try await measure(database)
-            await place.close(database)
+            await kind.close(database)
             try Measurement(
-                "store/save of one row to its observer's value, \(place.rawValue)", unit: "ms",
-                samples: samples, expected: place == .pool ? "0.4" : nil
+                "store/save of one row to its observer's value, \(kind.rawValue)", unit: "ms",
+                samples: samples, expected: kind == .pool ? "0.4" : nil
             ).report()
         }
         try floor()

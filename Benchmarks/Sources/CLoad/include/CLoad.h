@@ -8,9 +8,9 @@
 // What measures must cost less than what is measured: one thread, epoll, kept-alive connections,
 // requests made beforehand. Only what the last answer taught is written into the next request.
 
-/// Characters of a revision's place in a request: digits, with spaces before them.
+/// Characters of a revision's field in a request: digits, with spaces before them.
 enum { load_revision_width = 12 };
-/// Characters of a lineage's place in a request.
+/// Characters of a lineage's field in a request.
 enum { load_lineage_width = 32 };
 
 typedef struct {

@@ -7,7 +7,7 @@ import YouthSports
 struct Session: Sendable {
     let arguments: Arguments
     let organisation: Organisation
-    let places: Places
+    let state: LocalState
     /// Whether a server was named.
     let hasServer: Bool
 
@@ -38,10 +38,10 @@ struct Session: Sendable {
         return .conflicts
     }
 
-    /// The team named at a place, or the one used last.
+    /// The team named by an operand, or the one used last.
     func team(at index: Int) async throws -> String {
         if let name = arguments.optionalOperand(index) { return name }
-        guard let last = try await places.settings.value(.lastTeam) else {
+        guard let last = try await state.settings.value(.lastTeam) else {
             throw UsageError("No team was used before on this device; name one.")
         }
         return last
@@ -49,6 +49,6 @@ struct Session: Sendable {
 
     /// Takes note that a team was used.
     func used(_ team: String) async throws {
-        try await places.settings.set(.lastTeam, to: team)
+        try await state.settings.set(.lastTeam, to: team)
     }
 }

@@ -46,12 +46,12 @@ enum YouthCommand {
             }
             return url
         }
-        let places = try await Places(folder: arguments.value("data") ?? "youth-data")
+        let state = try await LocalState(folder: arguments.value("data") ?? "youth-data")
         let organisation = try await Organisation.open(
-            path: places.database, server: server,
-            token: try await places.secrets.text(for: Places.token))
+            path: state.database, server: server,
+            token: try await state.secrets.text(for: LocalState.token))
         let session = Session(
-            arguments: arguments, organisation: organisation, places: places,
+            arguments: arguments, organisation: organisation, state: state,
             hasServer: server != nil)
         do {
             let code = try await arguments.command.run(session)

@@ -1,4 +1,4 @@
-/// A mistake in a script, with its place and the remedy.
+/// A mistake in a script, with its location and the remedy.
 public struct MockScriptError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The line of the script, from 1.
     public let line: Int

@@ -1,7 +1,7 @@
 internal import MartletModel
 internal import MartletProtocol
 
-/// A value of a JSON document, with its place in the document.
+/// A value of a JSON document, with its location in the document.
 struct ScriptNode: Sendable {
     /// The kind of a value, and its content.
     indirect enum Content: Hashable, Sendable {
@@ -86,7 +86,7 @@ struct ScriptNode: Sendable {
     }
 }
 
-/// Two values are equal if their contents are, whatever their places and the order of their
+/// Two values are equal if their contents are, whatever their locations and the order of their
 /// members.
 extension ScriptNode: Hashable {
     static func == (left: ScriptNode, right: ScriptNode) -> Bool {

@@ -1,6 +1,6 @@
 /// A command: how it is called, and what it does.
 struct Command: Sendable {
-    /// Something named by its place.
+    /// Something named by its position.
     struct Operand: Sendable {
         /// As in the usage line: “PLAYER”.
         let name: String

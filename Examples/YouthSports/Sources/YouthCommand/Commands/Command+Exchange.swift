@@ -11,11 +11,11 @@ extension Command {
             guard let token = await lines.next()?.trimmingCharacters(in: .whitespaces),
                 !token.isEmpty
             else { throw UsageError("A token was expected on standard input.") }
-            try await session.places.secrets.set(token, for: Places.token)
+            try await session.state.secrets.set(token, for: LocalState.token)
             return .done
         },
         Command(name: "logout", summary: "Forget the token for the server.") { session in
-            try await session.places.secrets.remove(Places.token)
+            try await session.state.secrets.remove(LocalState.token)
             return .done
         },
         Command(name: "sync", summary: "Exchange with the server.") { session in

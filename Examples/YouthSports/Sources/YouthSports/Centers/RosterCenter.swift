@@ -63,7 +63,7 @@ public struct RosterCenter: DataCenter {
     public func sign(_ player: Player, for team: String) async throws -> RecordID {
         try await writing { context in
             var player = player
-            player.team = try place(player, team: team, in: context)
+            player.team = try checkedTeam(player, team: team, in: context)
             return try players.insert(player, in: context)
         }
     }
@@ -140,7 +140,7 @@ public struct RosterCenter: DataCenter {
     }
 
     /// The team a player goes to.
-    private func place(
+    private func checkedTeam(
         _ player: Player, team: String, in context: ReadContext
     ) throws -> RecordID {
         guard let id = try teams.named(team, in: context)?.id else {

@@ -110,7 +110,7 @@ public struct TeamsCenter: DataCenter {
             guard left.isEmpty else {
                 throw OrganisationError(
                     "\(left.count) of the players were not asked for at event \(event); leave them"
-                        + " out, or plan the event anew.")
+                        + " out, or plan the event again.")
             }
         }
     }

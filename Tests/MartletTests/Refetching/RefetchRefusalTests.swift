@@ -9,8 +9,8 @@ import Testing
 @testable import Martlet
 @testable import MartletDevice
 
-@Suite("Fetching anew: what is refused")
-struct AnewRefusalTests {
+@Suite("Refetching: what is refused")
+struct RefetchRefusalTests {
     private func world(_ name: String, teams: Int = 6) throws -> (SmallWorld, SmallDevice) {
         let world = try SmallWorld(name)
         let device = try world.device()
@@ -30,7 +30,7 @@ struct AnewRefusalTests {
         let other = try world.device()
         for _ in 0..<9 { try other.write { try $0.insert("teams", ["name": "Another history"]) } }
         try other.sync(with: restored)
-        try mine.beginAnew()
+        try mine.beginRefetching()
         var revisions: [Revision] = []
         try mine.sync(with: restored) { revisions.append(try $0.revision) }
         #expect(mine.errors.isEmpty)
@@ -51,9 +51,9 @@ struct AnewRefusalTests {
     func shorterHistory() throws {
         let (_, mine) = try world("anew-short")
         let empty = try SmallServer(FaultDisk(name: "anew-short-empty"))
-        // As after a beginning anew in the midst of an answer, when the hash was not known.
+        // As if refetching had begun in the midst of an answer, when the hash was not known.
         try mine.store.applying.setState("lineage", .null)
-        try mine.beginAnew()
+        try mine.beginRefetching()
         try mine.sync(with: empty)
         #expect(mine.errors.isEmpty)
         // All it made was lost there, and is there again.
@@ -71,7 +71,7 @@ struct AnewRefusalTests {
         let before = try mine.store
         _ = try before.gather(
             owner: "late", lease: 10, byteLimit: 1_000, includesChanges: true, now: 1)
-        try DeviceStore.beginAnew(
+        try DeviceStore.beginRefetching(
             path: "device.sqlite", vfs: mine.disk.vfsName, now: 1, randomBits: { 1 },
             making: { try $0.execute(SmallWorld.script) })
         let set = ChangeSet.entry(7, .created("teams", 9, at: 7, ["name": "Late"]))
@@ -85,7 +85,7 @@ struct AnewRefusalTests {
     func noDevice() throws {
         let disk = FaultDisk(name: "anew-none")
         func begin(_ path: String) throws {
-            try DeviceStore.beginAnew(
+            try DeviceStore.beginRefetching(
                 path: path, vfs: disk.vfsName, now: 1, randomBits: { 1 }, making: { _ in })
         }
         #expect(throws: SQLiteError.self) { try begin("nothing.sqlite") }
@@ -110,7 +110,7 @@ struct AnewRefusalTests {
         let (_, mine) = try world("anew-bad-\(script.utf8.count)")
         try mine.write { try $0.update("teams", .integer(5), ["city": "Rome"]) }
         let before = try mine.dump()
-        #expect(throws: (any Error).self) { try mine.beginAnew(script: script) }
+        #expect(throws: (any Error).self) { try mine.beginRefetching(script: script) }
         try mine.open()
         #expect(try mine.dump() == before)
     }
@@ -125,7 +125,7 @@ struct AnewRefusalTests {
         try device.apply([first, others], reaching: 2)
         try device.write { try $0.update("teams", .integer(5), ["city": "Rome"]) }
         let knowing = try #require(try device.gather().changeSets.first?.identifier)
-        try DeviceStore.beginAnew(
+        try DeviceStore.beginRefetching(
             path: device.path, now: 1, randomBits: { 7 },
             making: { try $0.execute(DeviceFixture.script) })
         try device.reopen()

@@ -9,8 +9,8 @@ import Testing
 @testable import Martlet
 @testable import MartletDevice
 
-@Suite("Fetching anew: crashes")
-struct AnewCrashTests {
+@Suite("Refetching: crashes")
+struct RefetchCrashTests {
     /// What must be there, whatever happens.
     private static let work: Set<String> = [
         "martlet_outbox", "martlet_changes", "martlet_parked", "martlet_parked_changes",
@@ -80,7 +80,7 @@ struct AnewCrashTests {
             let count = disk.operationCount
             var failure: (any Error)?
             do {
-                try DeviceStore.beginAnew(
+                try DeviceStore.beginRefetching(
                     path: "device.sqlite", vfs: disk.vfsName, now: 1, randomBits: { 5 },
                     making: { try $0.execute(SmallWorld.script) })
             } catch {

@@ -4,7 +4,7 @@ internal import MartletStore
 internal import SQLiteKit
 
 /// The record whose remote change is being applied, so that a failure can name it.
-final class RemotePlace {
+final class ErrorLocation {
     private var type = ""
     private var id = RecordID.integer(0)
     private var revision: Revision = 0

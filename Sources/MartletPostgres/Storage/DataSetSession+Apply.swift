@@ -3,7 +3,7 @@ import MartletProtocol
 import MartletServerCore
 import PostgresKit
 
-extension StoreSession {
+extension DataSetSession {
     /// The most sets in one round trip. Savepoints nest, and PostgreSQL keeps 64 of a transaction's
     /// in shared memory.
     private static let mostSets = 32
@@ -190,11 +190,11 @@ extension StoreSession {
 
     /// Returns the outcome of a set whose statements failed and were undone.
     private func outcome(
-        of failed: SetExecution, _ place: Int, after failure: SetFailure
+        of failed: SetExecution, _ number: Int, after failure: SetFailure
     ) throws(PostgresError) -> SetOutcome {
         let work = failed.work
         if case .failed(let error) = failure, error.concernsEncoding,
-            let cause = try probe(failed, savepoint: "martlet_\(place)_probe")
+            let cause = try probe(failed, savepoint: "martlet_\(number)_probe")
         {
             return .refused(try refusal(for: cause, work))
         }
@@ -210,7 +210,7 @@ extension StoreSession {
             }
             var execution = SetExecution(
                 self, work, revision: head.revision + 1, assigned: assigned,
-                savepoint: "martlet_\(place)_again", parking: true)
+                savepoint: "martlet_\(number)_again", parking: true)
             tried = .now
             let answers = try run([execution.steps.statements])[0]
             do throws(SetFailure) {
@@ -218,7 +218,7 @@ extension StoreSession {
             } catch {
                 giveBack(assigned)
                 _ = try run([
-                    PostgresStatement("ROLLBACK TO SAVEPOINT martlet_\(place)_again")
+                    PostgresStatement("ROLLBACK TO SAVEPOINT martlet_\(number)_again")
                 ])
                 return .refused(try refusal(for: error, work))
             }
@@ -309,7 +309,7 @@ extension StoreSession {
         head = LogHead(revision: entry.revision, hash: entry.hash)
         slow.noteEndOfObstruction(of: work)
         pending.add(
-            execution.written, execution.mappings, entry, content: work.question.content)
+            execution.written, execution.mappings, entry, content: work.request.content)
         return .accepted(entry, set)
     }
 }

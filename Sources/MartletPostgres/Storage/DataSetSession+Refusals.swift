@@ -2,7 +2,7 @@ import MartletModel
 import MartletServerCore
 import PostgresKit
 
-extension StoreSession {
+extension DataSetSession {
     /// The seconds after which a device should resend a set that met a lock.
     static let retrySeconds: Int64 = 1
     /// The seconds after which a device should resend a set that may need the changed tables.

@@ -2,7 +2,7 @@ import MartletModel
 import MartletProtocol
 import PostgresKit
 
-extension StoreSession {
+extension DataSetSession {
     /// Empties entries of the log; see `ServerStorage.compact`.
     func compact(
         through target: Revision, entries: Int, bytes: Int

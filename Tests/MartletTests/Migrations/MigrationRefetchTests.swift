@@ -9,8 +9,8 @@ import Testing
 @testable import Martlet
 @testable import MartletDevice
 
-@Suite("Fetching anew where a version fails")
-struct MigrationAnewTests {
+@Suite("Refetching when a version fails")
+struct MigrationRefetchTests {
     /// Fails on files with records only.
     private static let failing = Migration(4, "failing") { context in
         try context.renameColumn("email", to: "mail", in: "players")
@@ -27,7 +27,7 @@ struct MigrationAnewTests {
         var bits: UInt64 = 5_000
         return try DeviceStore.open(
             path: SyncedFile.path, migrator: Migrator(Migrations(list), now: 9),
-            fallback: .fetchAnew, vfs: file.disk.vfsName, hooks: WriteHooks(),
+            fallback: .refetch, vfs: file.disk.vfsName, hooks: WriteHooks(),
             generation: SchemaGeneration(), now: 9,
             randomBits: {
                 bits += 1
@@ -35,13 +35,13 @@ struct MigrationAnewTests {
             })
     }
 
-    @Test("the tables are made anew, empty; what is queued stays, under the new names")
-    func anewAfterMigration() throws {
+    @Test("the tables are recreated, empty; what is queued stays, under the new names")
+    func refetchAfterMigration() throws {
         let file = try SyncedFile("anew")
         let frozen = try file.rows("SELECT frozen FROM martlet_outbox WHERE sent = 1")
         let (store, outcome) = try open(
             file, Array(SyncedVersions.all[..<3]) + [Self.failing])
-        guard case .fetchingAnew(let failure) = outcome else {
+        guard case .refetching(let failure) = outcome else {
             Issue.record("\(outcome)")
             return
         }
@@ -84,7 +84,7 @@ struct MigrationAnewTests {
 
 @Suite("Opening by versions")
 struct VersionedOpeningTests {
-    private let folder = TemporaryPlace()
+    private let folder = TemporaryFolder()
     private static let broken = Migration(2, "broken") { try $0.dropTable("nothing") }
     private static let first = Migration(1, "teams") { context in
         try context.create("CREATE TABLE teams(id INTEGER PRIMARY KEY, name TEXT)")
@@ -106,7 +106,7 @@ struct VersionedOpeningTests {
         }
         #expect(milliseconds > 1_700_000_000_000)
         await pool.close()
-        for fallback in [MigrationFallback.readOnly, .fetchAnew] {
+        for fallback in [MigrationFallback.readOnly, .refetch] {
             let again = try await DatabasePool.open(
                 path: path, migrations: Migrations([Self.first, Self.broken]), fallback: fallback)
             guard case .readOnly(at: 1, _) = again.migration else {
@@ -160,7 +160,7 @@ private struct Unreachable: Transport {
 }
 
 /// A folder for the files of one test.
-private final class TemporaryPlace: Sendable {
+private final class TemporaryFolder: Sendable {
     private let folder = FileManager.default.temporaryDirectory
         .appendingPathComponent("martlet-\(UUID().uuidString)")
 

@@ -5,7 +5,7 @@ internal import MartletDevice
 extension DeviceDriver {
     /// Reports the values that were kept aside, quarantined or passed over when remote changes were
     /// applied.
-    func tellSetAside(_ report: RebaseReport) {
+    func tellUnapplied(_ report: RebaseReport) {
         for kept in report.keptAside {
             log.note(.info, Self.sentence(kept))
             publish(.keptAside(kept))

@@ -4,7 +4,7 @@ import MartletServerCore
 import PostgresKit
 
 /// A connection, and the state of the data set in memory. The store discards it after a fault.
-final class StoreSession {
+final class DataSetSession {
     let connection: PostgresConnection
     let model: PostgresModel
     let tables: [PostgresTable]
@@ -33,7 +33,7 @@ final class StoreSession {
     /// seen the log without earlier external writes.
     var isOutdated = false
     /// Whether the open transaction is a restarted one.
-    private(set) var isAnew = false
+    private(set) var isRestarted = false
 
     /// The head of the open transaction, or else that of the last look.
     var head: LogHead
@@ -168,11 +168,11 @@ final class StoreSession {
 }
 
 @available(*, unavailable)
-extension StoreSession: Sendable {}
+extension DataSetSession: Sendable {}
 
 // MARK: - Transactions
 
-extension StoreSession {
+extension DataSetSession {
     private static let counter = """
         SELECT revision, floor, hash, tables FROM _martlet.dataset WHERE number = 1 FOR UPDATE
         """
@@ -197,8 +197,8 @@ extension StoreSession {
         if !model.deferring.isEmpty {
             statements.append(PostgresStatement("SET CONSTRAINTS ALL DEFERRED"))
         }
-        let settingsPlace = settings == nil ? statements.count : nil
-        if settingsPlace != nil { statements.append(SessionSettings.reading) }
+        let settingsIndex = settings == nil ? statements.count : nil
+        if settingsIndex != nil { statements.append(SessionSettings.reading) }
         if logicalWait != nil {
             // The reader of the write-ahead log does not treat later writes of this transaction as
             // external.
@@ -211,7 +211,7 @@ extension StoreSession {
             throw PostgresError(.other, "_martlet.dataset is empty")
         }
         try take(answers[1])
-        if let settingsPlace { settings = try SessionSettings(answers[settingsPlace]) }
+        if let settingsIndex { settings = try SessionSettings(answers[settingsIndex]) }
         if !barred.isEmpty { try lookForLocks() }
         // If another process knows new columns and tables, this one would leave them out of
         // entries, and no device would ever receive them.
@@ -229,7 +229,7 @@ extension StoreSession {
     func restart() throws(PostgresError) {
         try connection.rollback()
         isOutdated = false
-        isAnew = true
+        isRestarted = true
         settings = nil
         trouble = nil
         pending = PendingWrites()
@@ -288,7 +288,7 @@ extension StoreSession {
             throw PostgresError(.rolledBack, "the transaction had failed before its commit")
         }
         openSavepoints = false
-        isAnew = false
+        isRestarted = false
         isCareful = false
         barring = (false, false)
     }
@@ -312,7 +312,7 @@ extension StoreSession {
 
 // MARK: - Devices
 
-extension StoreSession {
+extension DataSetSession {
     func devices(named names: [String]) throws(PostgresError) -> [String: KnownDevice] {
         var found: [String: KnownDevice] = [:]
         var wanted: Set<String> = []

@@ -10,9 +10,9 @@ internal import Synchronization
 
 /// A file that is being written under a temporary name, until it replaces another file.
 ///
-/// Its writer holds a lock on it. The lock ends with the process. If a draft can be locked, its
+/// Its writer holds a lock on it. The lock ends with the process. If a pending file can be locked, its
 /// writer is gone.
-struct Draft: ~Copyable {
+struct PendingFile: ~Copyable {
     private static let prefix = ".martlet-"
     private static let suffix = ".draft"
     private static let count = Atomic<UInt64>(0)
@@ -65,12 +65,12 @@ extension Folder {
     /// atomic). The same holds after an error. If the error came from synchronising the folder, it
     /// is unknown which of the two it is.
     public func write(_ bytes: [UInt8], as name: String) throws(SystemError) {
-        let draft = try Draft(in: self)
+        let pending = try PendingFile(in: self)
         do throws(SystemError) {
-            try draft.file.append(bytes)
-            try place(draft, as: name)
+            try pending.file.append(bytes)
+            try rename(pending, to: name)
         } catch {
-            discard(draft)
+            discard(pending)
             throw error
         }
         try synchronize()
@@ -82,40 +82,42 @@ extension Folder {
     public func write(
         copyOf source: borrowing OpenFile, as name: String, while isWanted: () -> Bool = { true }
     ) throws(SystemError) {
-        let draft = try Draft(in: self)
+        let pending = try PendingFile(in: self)
         do throws(SystemError) {
             while true {
                 guard isWanted() else { throw SystemError(.write, number: ECANCELED) }
                 let part = try source.next(atMost: 1 << 20)
                 if part.isEmpty { break }
-                try draft.file.append(part)
+                try pending.file.append(part)
             }
-            try place(draft, as: name)
+            try rename(pending, to: name)
         } catch {
-            discard(draft)
+            discard(pending)
             throw error
         }
         try synchronize()
     }
 
-    private func place(_ draft: borrowing Draft, as name: String) throws(SystemError) {
-        try draft.file.synchronize()
+    private func rename(_ pending: borrowing PendingFile, to name: String) throws(SystemError) {
+        try pending.file.synchronize()
         try faults?.check(.rename)
-        guard renameat(descriptor, draft.name, descriptor, name) == 0 else { throw .last(.rename) }
+        guard renameat(descriptor, pending.name, descriptor, name) == 0 else {
+            throw .last(.rename)
+        }
     }
 
-    /// Removes a draft. If that fails, a later call of `removeAbandonedDrafts` removes it.
-    private func discard(_ draft: borrowing Draft) {
-        _ = try? unlink(draft.name)
+    /// Removes a pending file. If that fails, a later call of `removeAbandonedFiles` removes it.
+    private func discard(_ pending: borrowing PendingFile) {
+        _ = try? unlink(pending.name)
     }
 
-    /// Removes drafts whose writers are gone, for example because a process was killed while it
+    /// Removes pending files whose writers are gone, for example because a process was killed while it
     /// wrote.
-    /// - Returns: The number of drafts removed.
+    /// - Returns: The number of files removed.
     @discardableResult
-    public func removeAbandonedDrafts() throws(SystemError) -> Int {
+    public func removeAbandonedFiles() throws(SystemError) -> Int {
         var count = 0
-        for name in try allNames() where Draft.isName(name) {
+        for name in try allNames() where PendingFile.isName(name) {
             guard let file = try file(name), file.lock() else { continue }
             if try unlink(name) { count += 1 }
         }

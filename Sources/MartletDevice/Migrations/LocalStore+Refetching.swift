@@ -26,7 +26,7 @@ extension LocalStore {
             guard try connection.integer("SELECT 1 FROM \(name) LIMIT 1") == nil else {
                 throw StoreError(
                     .schema,
-                    "The table \(type.name) was made anew with records in it. Make it empty: its"
+                    "The table \(type.name) was recreated with records in it. Make it empty: its"
                         + " records come from the server.")
             }
         }

@@ -9,7 +9,7 @@ import Testing
 @testable import MartletDevice
 
 @Suite("What does not go into the tables is told", .timeLimit(.minutes(5)))
-struct SetAsideTests {
+struct UnappliedTests {
     private static let narrow = """
         CREATE TABLE teams(id INTEGER PRIMARY KEY, name TEXT NOT NULL);
         CREATE TABLE notes(id TEXT PRIMARY KEY, body TEXT CHECK (body <> 'odd'));
@@ -41,9 +41,9 @@ struct SetAsideTests {
         try await theirs.client.sync()
         try await ours.client.sync()
 
-        let aside = try await ours.client.keptAside()
+        let listed = try await ours.client.keptAside()
         #expect(
-            aside == [
+            listed == [
                 KeptAside(type: "players", attributes: [], records: 1),
                 KeptAside(type: "teams", attributes: ["city"], records: 1),
             ])

@@ -1,8 +1,8 @@
 import Martlet
 import MartletStore
 
-/// Where the rows are kept.
-enum StorePlace: String, CaseIterable {
+/// The kind of database that has the rows.
+enum StoreKind: String, CaseIterable {
     /// A database of the app's own.
     case pool = "pool"
     /// A file that is kept in step: triggers note each row, and each save makes a change set.

@@ -13,20 +13,20 @@ private struct FactsWanted {
     /// Whether a set deletes records that other records may depend on.
     var deletesParents = false
 
-    init(_ questions: [FactsRequest], _ model: PostgresModel) {
+    init(_ requests: [FactsRequest], _ model: PostgresModel) {
         keys = Array(repeating: 0, count: model.forms.count)
-        for question in questions {
-            guard let plan = question.plan else { continue }
+        for request in requests {
+            guard let plan = request.plan else { continue }
             for create in plan.creates {
                 guard
-                    let temporary = TemporaryAddress(device: question.device, create.address)
+                    let temporary = TemporaryAddress(device: request.device, create.address)
                 else { continue }
                 keys[create.type] += 1
-                if question.device != 0 { created.append(temporary) }
+                if request.device != 0 { created.append(temporary) }
             }
-            if question.device != 0 {
+            if request.device != 0 {
                 mapped += plan.earlierTemporaries.compactMap {
-                    TemporaryAddress(device: question.device, $0)
+                    TemporaryAddress(device: request.device, $0)
                 }
             }
             deletesParents =
@@ -52,13 +52,13 @@ private enum FactsPurpose {
     case records
 }
 
-extension StoreSession {
-    func facts(for questions: [FactsRequest]) throws(PostgresError) -> [SetFacts] {
-        var refusals = try refusalsForCharacters(questions)
-        refusals.merge(try refusalsForNewColumns(questions)) { first, _ in first }
-        guard !refusals.isEmpty else { return try storableFacts(for: questions) }
+extension DataSetSession {
+    func facts(for requests: [FactsRequest]) throws(PostgresError) -> [SetFacts] {
+        var refusals = try refusalsForCharacters(requests)
+        refusals.merge(try refusalsForNewColumns(requests)) { first, _ in first }
+        guard !refusals.isEmpty else { return try storableFacts(for: requests) }
         var facts = try storableFacts(
-            for: questions.enumerated().map { askable($1, refusals[$0]) })
+            for: requests.enumerated().map { askable($1, refusals[$0]) })
         for (index, refusal) in refusals { facts[index].refusal = refusal }
         return facts
     }
@@ -66,10 +66,10 @@ extension StoreSession {
     /// Returns refusals, by position, that put off sets that name an unknown type or attribute, if
     /// the tables have changed since they were read.
     private func refusalsForNewColumns(
-        _ questions: [FactsRequest]
+        _ requests: [FactsRequest]
     ) throws(PostgresError) -> [Int: Refusal] {
-        let unknown = questions.indices.filter { index in
-            guard case .failure(let refusal) = questions[index].reading else { return false }
+        let unknown = requests.indices.filter { index in
+            guard case .failure(let refusal) = requests[index].reading else { return false }
             return refusal.isOfTheSchema
         }
         guard !unknown.isEmpty, try TableState.read(connection) != state else { return [:] }
@@ -83,9 +83,9 @@ extension StoreSession {
     }
 
     private func storableFacts(
-        for questions: [FactsRequest]
+        for requests: [FactsRequest]
     ) throws(PostgresError) -> [SetFacts] {
-        let wanted = FactsWanted(questions, model)
+        let wanted = FactsWanted(requests, model)
         var statements = takePending()
         var permanent: [TemporaryAddress: Int64] = [:]
         if !wanted.mapped.isEmpty {
@@ -95,11 +95,11 @@ extension StoreSession {
                 answers[statements.count - 1], of: wanted.mapped)
             statements = []
         }
-        var facts = questions.map { Self.resolved($0, permanent) }
-        let locks = RowLocks(questions, facts, barred: barred)
+        var facts = requests.map { Self.resolved($0, permanent) }
+        let locks = RowLocks(requests, facts, barred: barred)
         let addresses = locks.all
         var steps = statements.map { (purpose: FactsPurpose.none, statement: $0) }
-        steps += StoredVerdicts.statements(questions).map { (.verdicts, $0) }
+        steps += StoredVerdicts.statements(requests).map { (.verdicts, $0) }
         if !wanted.created.isEmpty {
             steps.append((.used, RecordLookup.permanent(wanted.created, tables)))
         }
@@ -125,7 +125,7 @@ extension StoreSession {
             }
         }
         if wanted.deletesParents {
-            try addAffected(to: &facts, of: questions)
+            try addAffected(to: &facts, of: requests)
             known = try lockAndRead(
                 addresses + facts.flatMap { $0.affected.map(\.address) }, held: known.held)
         }
@@ -134,20 +134,20 @@ extension StoreSession {
             addresses + facts.flatMap { $0.affected.map(\.address) }, &known)
         contested.subtract(addresses)
         contested.formUnion(known.contested)
-        for index in questions.indices {
-            fill(&facts[index], questions[index], verdicts, used, known.facts)
+        for index in requests.indices {
+            fill(&facts[index], requests[index], verdicts, used, known.facts)
         }
         return facts
     }
 
-    /// Returns the facts that are known before the first question: permanent ids.
+    /// Returns the facts that are known before the first query: permanent ids.
     private static func resolved(
-        _ question: FactsRequest, _ permanent: [TemporaryAddress: Int64]
+        _ request: FactsRequest, _ permanent: [TemporaryAddress: Int64]
     ) -> SetFacts {
         var facts = SetFacts()
-        guard question.device != 0, let plan = question.plan else { return facts }
+        guard request.device != 0, let plan = request.plan else { return facts }
         for address in plan.earlierTemporaries {
-            if let temporary = TemporaryAddress(device: question.device, address) {
+            if let temporary = TemporaryAddress(device: request.device, address) {
                 facts.permanent[address] = permanent[temporary].map { .integer($0) }
             }
         }
@@ -155,25 +155,25 @@ extension StoreSession {
     }
 
     private func fill(
-        _ facts: inout SetFacts, _ question: FactsRequest, _ verdicts: StoredVerdicts,
+        _ facts: inout SetFacts, _ request: FactsRequest, _ verdicts: StoredVerdicts,
         _ used: [TemporaryAddress: Int64], _ known: [RecordAddress: RowFacts]
     ) {
-        facts.used = verdicts.used(by: question)
-        facts.decided = verdicts.decided(question)
+        facts.used = verdicts.used(by: request)
+        facts.decided = verdicts.decided(request)
         guard facts.decided == nil else {
             facts.affected = []
             return
         }
-        if let dependency = question.dependency {
+        if let dependency = request.dependency {
             facts.isDependencyDecided = verdicts[dependency] != nil
         }
-        guard let plan = question.plan else { return }
+        guard let plan = request.plan else { return }
         for change in plan.updates + plan.deletes {
             let address = facts.permanentAddress(of: change.address)
             facts.rows[address] = known[address]
         }
         for create in plan.creates {
-            guard let temporary = TemporaryAddress(device: question.device, create.address) else {
+            guard let temporary = TemporaryAddress(device: request.device, create.address) else {
                 facts.rows[create.address] = known[create.address]
                 continue
             }

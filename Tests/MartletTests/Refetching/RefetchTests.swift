@@ -9,8 +9,8 @@ import Testing
 @testable import Martlet
 @testable import MartletDevice
 
-@Suite("Fetching everything anew")
-struct AnewTests {
+@Suite("Refetching")
+struct RefetchTests {
     /// A team of two: `other` made some history, and `mine` has every kind of edit unconfirmed.
     private func world(_ name: String) throws -> (SmallWorld, mine: SmallDevice, SmallDevice) {
         let world = try SmallWorld(name)
@@ -67,7 +67,7 @@ struct AnewTests {
         // The time of the last exchange is one of the state's values, and the same.
         let before = try mine.dump(leavingOut: sending)
         let revision = try mine.store.revision
-        try mine.beginAnew()
+        try mine.beginRefetching()
         #expect(try mine.store.revision == 0)
         #expect(try mine.store.standing.refetching?.goal == revision)
         #expect(try mine.store.shownState().isEmpty)
@@ -92,7 +92,7 @@ struct AnewTests {
     func shownSoon() throws {
         let (world, mine, _) = try world("anew-soon")
         try mine.write { try $0.insert("teams", ["name": "Mine"]) }
-        try mine.beginAnew()
+        try mine.beginRefetching()
         var shown: [Bool] = []
         try mine.sync(with: world.server) { store in
             guard try store.standing.refetching != nil else { return }
@@ -102,14 +102,14 @@ struct AnewTests {
         #expect(!shown.contains(false))
     }
 
-    @Test("devices that began anew and devices that did not end up the same")
+    @Test("devices that refetched and devices that did not end up the same")
     func equal() throws {
         let (world, mine, other) = try world("anew-equal")
         try edit(mine)
         try other.write { try $0.update("teams", .integer(5), ["name": "Meanwhile"]) }
         try other.write { try $0.update("teams", .integer(4), ["name": "In the way"]) }
         try other.sync(with: world.server)
-        try mine.beginAnew()
+        try mine.beginRefetching()
         try mine.sync(with: world.server)
         try other.sync(with: world.server)
         #expect(try mine.store.shownState() == other.store.shownState())
@@ -130,7 +130,7 @@ struct AnewTests {
         let head = world.server.node?.head.revision
         try mine.write { try $0.update("teams", .integer(-2), ["city": "Nice"]) }
         #expect(try mine.store.outboxCount == 6)
-        try mine.beginAnew()
+        try mine.beginRefetching()
         try mine.sync(with: world.server)
         try other.sync(with: world.server)
         #expect(world.server.node?.head.revision == head.map { $0 + 1 })
@@ -141,7 +141,7 @@ struct AnewTests {
     }
 
     @Test("refused sets, receipts and the id map stay")
-    func keptThroughAnew() throws {
+    func keptThroughRefetching() throws {
         let (world, mine, other) = try world("anew-kept")
         try mine.write { try $0.insert("teams", ["name": "Mine"]) }
         try mine.sync(with: world.server)
@@ -152,7 +152,7 @@ struct AnewTests {
         let parked = try mine.store.parked()
         #expect(parked.count == 1)
         let (client, receipts) = (try mine.store.clientID, try mine.store.receipts(limit: 9))
-        try mine.beginAnew()
+        try mine.beginRefetching()
         #expect(try mine.store.clientID == client)
         #expect(try mine.store.parked().map(\.identifier) == parked.map(\.identifier))
         #expect(throws: StoreError.self) {
@@ -172,7 +172,7 @@ struct AnewTests {
     func writesMeanwhile() throws {
         let (world, mine, other) = try world("anew-writes")
         try edit(mine)
-        try mine.beginAnew()
+        try mine.beginRefetching()
         try mine.write { try $0.insert("teams", ["name": "Before anything came"]) }
         let goal = try mine.store.standing.refetching?.goal
         var slices = 0
@@ -189,7 +189,7 @@ struct AnewTests {
         #expect(slices >= 2)
         #expect(try mine.store.revision < goal ?? 0)
         #expect(try mine.store.record("teams", 5)?["city"] == "Written meanwhile")
-        try mine.beginAnew()
+        try mine.beginRefetching()
         #expect(try mine.store.standing.refetching?.goal == goal)
         try mine.sync(with: world.server)
         try other.sync(with: world.server)
@@ -201,7 +201,7 @@ struct AnewTests {
     @Test("an edit of what was seen on the way, and changes again, is refused as stale")
     func seenOnTheWay() throws {
         let (world, mine, other) = try world("anew-way")
-        try mine.beginAnew()
+        try mine.beginRefetching()
         var slices = 0
         try mine.sync(with: world.server) { store in
             slices += 1
@@ -217,12 +217,12 @@ struct AnewTests {
     }
 
     @Test("what other programs wrote before is queued, not lost")
-    func externalWritesBeforeAnew() throws {
+    func externalWritesBeforeRefetching() throws {
         let (world, mine, other) = try world("anew-foreign")
         let shell = try Connection(
             path: "device.sqlite", mode: .readWrite, vfs: mine.disk.vfsName)
         try shell.execute("UPDATE teams SET city = 'Shell' WHERE id = 5")
-        try mine.beginAnew()
+        try mine.beginRefetching()
         #expect(try mine.store.outboxCount == 1)
         try mine.sync(with: world.server)
         try other.sync(with: world.server)
@@ -244,7 +244,7 @@ struct AnewTests {
                 id INTEGER PRIMARY KEY, team_id INTEGER REFERENCES teams(id) ON DELETE CASCADE,
                 name TEXT, shirt INTEGER UNIQUE);
             """
-        try mine.beginAnew(script: narrow)
+        try mine.beginRefetching(script: narrow)
         try mine.sync(with: world.server)
         try other.sync(with: world.server)
         #expect(try mine.store.parkedCount == 0 && mine.store.outboxCount == 0)
@@ -254,7 +254,7 @@ struct AnewTests {
         // Every team's city (those left at the default, too), and three notes.
         #expect(aside == 9)
         // Back again: all of it is in the tables, nothing aside.
-        try mine.beginAnew()
+        try mine.beginRefetching()
         try mine.sync(with: world.server)
         #expect(try mine.store.shownState() == other.store.shownState())
         #expect(

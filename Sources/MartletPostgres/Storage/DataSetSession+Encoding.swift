@@ -5,7 +5,7 @@ import PostgresKit
 /// Handles characters that the encoding of an older data set's database lacks (LATIN1, for
 /// example). PostgreSQL refuses a statement with such a character, and most statements concern all
 /// sets of a batch. So the store finds sets with such characters first, and refuses each alone.
-extension StoreSession {
+extension DataSetSession {
     /// Whether there are characters that the database cannot store.
     var lacksCharacters: Bool { encoding != "UTF8" && encoding != "SQL_ASCII" }
 
@@ -47,12 +47,12 @@ extension StoreSession {
     }
 
     /// Returns why sets cannot be stored, by position. The store must then leave their texts out of
-    /// its questions.
+    /// its requests.
     func refusalsForCharacters(
-        _ questions: [FactsRequest]
+        _ requests: [FactsRequest]
     ) throws(PostgresError) -> [Int: Refusal] {
         guard lacksCharacters else { return [:] }
-        let texts = questions.map(\.texts)
+        let texts = requests.map(\.texts)
         try lookUp(charactersOf: texts.joined())
         var refusals: [Int: Refusal] = [:]
         for (index, texts) in texts.enumerated() where !texts.allSatisfy(canHold) {
@@ -65,27 +65,27 @@ extension StoreSession {
         return refusals
     }
 
-    /// Returns the question without the texts that the database cannot read.
-    func askable(_ question: FactsRequest, _ refusal: Refusal?) -> FactsRequest {
-        guard let refusal else { return question }
+    /// Returns the request without the texts that the database cannot read.
+    func askable(_ request: FactsRequest, _ refusal: Refusal?) -> FactsRequest {
+        guard let refusal else { return request }
         return FactsRequest(
-            device: question.device, principal: question.principal,
-            identifier: question.identifier.flatMap { canHold($0) ? $0 : nil },
-            sequence: question.sequence, dependency: nil, content: question.content,
+            device: request.device, principal: request.principal,
+            identifier: request.identifier.flatMap { canHold($0) ? $0 : nil },
+            sequence: request.sequence, dependency: nil, content: request.content,
             reading: .failure(refusal))
     }
 
     /// Stores a refusal, unless the database cannot store the set's identifier. Such a set is
     /// refused again when it is sent again.
     func remember(
-        _ refusal: Refusal, of question: FactsRequest, now: Int64
+        _ refusal: Refusal, of request: FactsRequest, now: Int64
     ) throws(PostgresError) {
-        if let identifier = question.identifier, !canHold(identifier) { return }
+        if let identifier = request.identifier, !canHold(identifier) { return }
         try lookUp(charactersOf: [refusal.message])
         let message = String(
             String.UnicodeScalarView(refusal.message.unicodeScalars.map { kept($0) }))
         pending.remember(
-            Refusal(refusal.reason, message, retryAfter: refusal.retryAfter), of: question, now: now
+            Refusal(refusal.reason, message, retryAfter: refusal.retryAfter), of: request, now: now
         )
     }
 

@@ -2,7 +2,7 @@ import Foundation
 import MartletStore
 
 /// Where this device keeps what is not shared: settings, and the token for the server.
-struct Places: Sendable {
+struct LocalState: Sendable {
     let settings: Settings
     let secrets: any SecretStore
     /// The database.
@@ -10,7 +10,7 @@ struct Places: Sendable {
 
     static let token = "token"
 
-    /// The places in a folder, which is made where it is missing.
+    /// Opens the state in a folder, which is made if it is missing.
     init(folder: String) async throws {
         try FileManager.default.createDirectory(
             atPath: folder, withIntermediateDirectories: true)

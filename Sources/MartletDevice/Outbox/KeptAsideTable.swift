@@ -6,7 +6,7 @@ internal import SQLiteRecords
 
 /// Confirmed values of types and attributes that this version of the app does not have. The file
 /// keeps them for a version that has them.
-struct Aside {
+struct KeptAsideTable {
     let store: LocalStore
     /// Whether there are any such values; nil if this was not looked up yet. Most apps never have
     /// one, and then no record costs a look-up.

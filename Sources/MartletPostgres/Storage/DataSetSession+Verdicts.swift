@@ -13,13 +13,13 @@ struct StoredVerdicts {
         let principal: String?
     }
 
-    private struct Place: Hashable {
+    private struct SetNumber: Hashable {
         let device: Int64
         let sequence: Int64
     }
 
     private var byIdentifier: [String: Stored] = [:]
-    private var bySequence: [Place: Stored] = [:]
+    private var bySequence: [SetNumber: Stored] = [:]
 
     // MARK: - Statements
 
@@ -52,15 +52,15 @@ struct StoredVerdicts {
         """
 
     /// Returns the two queries for all sets.
-    static func statements(_ questions: [FactsRequest]) -> [PostgresStatement] {
+    static func statements(_ requests: [FactsRequest]) -> [PostgresStatement] {
         var identifiers: [String] = []
         var devices: [Int64] = []
         var sequences: [Int64] = []
-        for question in questions {
-            if let identifier = question.identifier { identifiers.append(identifier) }
-            if let dependency = question.dependency { identifiers.append(dependency) }
-            if question.device != 0, let sequence = question.sequence {
-                devices.append(question.device)
+        for request in requests {
+            if let identifier = request.identifier { identifiers.append(identifier) }
+            if let dependency = request.dependency { identifiers.append(dependency) }
+            if request.device != 0, let sequence = request.sequence {
+                devices.append(request.device)
                 sequences.append(sequence)
             }
         }
@@ -97,39 +97,39 @@ struct StoredVerdicts {
             principal: rows.isNull(row, 7) ? nil : try rows.text(row, 7))
         if let identifier, byIdentifier[identifier] == nil { byIdentifier[identifier] = stored }
         guard stored.device != 0, !rows.isNull(row, 3) else { return }
-        let place = Place(device: stored.device, sequence: try rows.integer(row, 3))
-        if bySequence[place] == nil { bySequence[place] = stored }
+        let number = SetNumber(device: stored.device, sequence: try rows.integer(row, 3))
+        if bySequence[number] == nil { bySequence[number] = stored }
     }
 
     subscript(identifier: String) -> Stored? {
         byIdentifier[identifier]
     }
 
-    /// Returns the set to which the question's device gave the same number before.
-    func used(by question: FactsRequest) -> UsedSequence? {
-        numbered(as: question).map {
+    /// Returns the set to which the request's device gave the same number before.
+    func used(by request: FactsRequest) -> UsedSequence? {
+        numbered(as: request).map {
             UsedSequence(identifier: $0.identifier, content: $0.content)
         }
     }
 
-    private func numbered(as question: FactsRequest) -> Stored? {
-        guard question.device != 0, let sequence = question.sequence else { return nil }
-        return bySequence[Place(device: question.device, sequence: sequence)]
+    private func numbered(as request: FactsRequest) -> Stored? {
+        guard request.device != 0, let sequence = request.sequence else { return nil }
+        return bySequence[SetNumber(device: request.device, sequence: sequence)]
     }
 
     /// Returns the earlier verdict on the set; nil if the server must judge it.
-    func decided(_ question: FactsRequest) -> DecidedSet? {
-        let named = question.identifier.flatMap { self[$0] }
-        guard let stored = named ?? numbered(as: question) else { return nil }
+    func decided(_ request: FactsRequest) -> DecidedSet? {
+        let named = request.identifier.flatMap { self[$0] }
+        guard let stored = named ?? numbered(as: request) else { return nil }
         if case .refused(let refusal) = stored.verdict, refusal.isOfTheSchema,
-            question.plan != nil
+            request.plan != nil
         {
             // The schema has grown since. The server now judges the set for the first time.
             return nil
         }
-        let isKnownDevice = stored.device == 0 || stored.device == question.device
+        let isKnownDevice = stored.device == 0 || stored.device == request.device
         return DecidedSet(
-            verdict: stored.verdict, isSameContent: stored.content == question.content,
-            isSamePrincipal: isKnownDevice || stored.principal == question.principal.identity)
+            verdict: stored.verdict, isSameContent: stored.content == request.content,
+            isSamePrincipal: isKnownDevice || stored.principal == request.principal.identity)
     }
 }

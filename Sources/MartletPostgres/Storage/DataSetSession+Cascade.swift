@@ -6,33 +6,33 @@ import PostgresKit
 /// type at once.
 struct ReferenceHolders {
     /// The records that refer to one record through one reference.
-    struct Question: Hashable {
+    struct Lookup: Hashable {
         let type: Int
         let attribute: String
         let parent: RecordID
     }
 
-    private var known: [Question: [RecordID]] = [:]
-    /// The questions that have no answer yet.
-    private var missing: Set<Question> = []
+    private var known: [Lookup: [RecordID]] = [:]
+    /// The lookups that have no answer yet.
+    private var missing: Set<Lookup> = []
 
     /// Returns the holders in the order of their keys; none if they have yet to be read.
-    mutating func holders(_ question: Question) -> [RecordID] {
-        if let ids = known[question] { return ids }
-        missing.insert(question)
+    mutating func holders(_ lookup: Lookup) -> [RecordID] {
+        if let ids = known[lookup] { return ids }
+        missing.insert(lookup)
         return []
     }
 
-    /// Reads the answers to the open questions.
+    /// Reads the answers to the open lookups.
     /// - Returns: Whether there were any.
-    mutating func read(_ session: StoreSession) throws(PostgresError) -> Bool {
+    mutating func read(_ session: DataSetSession) throws(PostgresError) -> Bool {
         guard !missing.isEmpty else { return false }
         let forms = session.model.forms
         var parents: [Link: [RecordID]] = [:]
         var fresh = missing
-        for question in missing {
-            known[question] = []
-            parents[Link(question), default: []].append(question.parent)
+        for lookup in missing {
+            known[lookup] = []
+            parents[Link(lookup), default: []].append(lookup.parent)
         }
         missing = []
         let links = parents.sorted { $0.key < $1.key }
@@ -49,28 +49,28 @@ struct ReferenceHolders {
                 } else {
                     parent = .text(try rows.text(row, 1))
                 }
-                let question = Question(
+                let lookup = Lookup(
                     type: link.type, attribute: link.attribute, parent: parent)
                 let child = try form.id(rows, row, 0)
                 // A chain may reach records that an earlier one has read.
-                if known[question] == nil { fresh.insert(question) }
-                guard fresh.contains(question) else { continue }
-                known[question, default: []].append(child)
+                if known[lookup] == nil { fresh.insert(lookup) }
+                guard fresh.contains(lookup) else { continue }
+                known[lookup, default: []].append(child)
                 guard isChain(link, session) else { continue }
                 // The records that refer to it have been read too.
-                let next = Question(type: link.type, attribute: link.attribute, parent: child)
+                let next = Lookup(type: link.type, attribute: link.attribute, parent: child)
                 if known[next] == nil {
                     known[next] = []
                     fresh.insert(next)
                 }
             }
         }
-        for question in fresh { known[question]?.sort() }
+        for lookup in fresh { known[lookup]?.sort() }
         return true
     }
 
     /// Returns whether deleting a record deletes those of its own type that refer to it.
-    private func isChain(_ link: Link, _ session: StoreSession) -> Bool {
+    private func isChain(_ link: Link, _ session: DataSetSession) -> Bool {
         session.model.cascades.links(from: link.type).contains {
             $0.type == link.type && $0.reference.attribute == link.attribute
                 && $0.reference.onDelete == .cascade
@@ -81,9 +81,9 @@ struct ReferenceHolders {
         let type: Int
         let attribute: String
 
-        init(_ question: Question) {
-            type = question.type
-            attribute = question.attribute
+        init(_ lookup: Lookup) {
+            type = lookup.type
+            attribute = lookup.attribute
         }
 
         static func < (left: Link, right: Link) -> Bool {
@@ -115,16 +115,16 @@ extension TableFormat {
     }
 }
 
-extension StoreSession {
+extension DataSetSession {
     /// Finds the effects of the ON DELETE actions of the sets' deletes. The facts of the records
     /// found are still missing then.
     func addAffected(
-        to facts: inout [SetFacts], of questions: [FactsRequest]
+        to facts: inout [SetFacts], of requests: [FactsRequest]
     ) throws(PostgresError) {
         var deleted: [[RecordAddress]] = []
         var updated: [[RecordAddress: Attributes]] = []
-        for (question, facts) in zip(questions, facts) {
-            guard let plan = question.plan else {
+        for (request, facts) in zip(requests, facts) {
+            guard let plan = request.plan else {
                 deleted.append([])
                 updated.append([:])
                 continue
@@ -165,7 +165,7 @@ extension StoreSession {
         _ holders: inout ReferenceHolders
     ) -> [AffectedRow] {
         // The records that the set moves, by the record that they refer to afterwards.
-        var arrived: [ReferenceHolders.Question: [RecordID]] = [:]
+        var arrived: [ReferenceHolders.Lookup: [RecordID]] = [:]
         for (record, changes) in updated {
             for link in model.forms[record.type].columns.references {
                 guard let parent = changes[link.attribute].flatMap({ RecordID($0) }) else {
@@ -186,15 +186,15 @@ extension StoreSession {
             for link in model.cascades.links(from: parent.type) {
                 let attribute = link.reference.attribute
                 var children: [RecordAddress] = []
-                let question = ReferenceHolders.Question(
+                let lookup = ReferenceHolders.Lookup(
                     type: link.type, attribute: attribute, parent: parent.id)
-                let holding = holders.holders(question)
+                let holding = holders.holders(lookup)
                 for id in holding {
                     let child = RecordAddress(link.type, id)
                     if let moved = updated[child]?[attribute], moved != parent.id.value { continue }
                     children.append(child)
                 }
-                if let moved = arrived[question] {
+                if let moved = arrived[lookup] {
                     let there = Set(children)
                     for id in moved.sorted() {
                         let child = RecordAddress(link.type, id)

@@ -7,7 +7,7 @@ struct KeyDrawing {
     let statement: PostgresStatement
 }
 
-extension StoreSession {
+extension DataSetSession {
     private static let savepoint = PostgresStatement("SAVEPOINT martlet_keys")
     private static let release = PostgresStatement("RELEASE SAVEPOINT martlet_keys")
 

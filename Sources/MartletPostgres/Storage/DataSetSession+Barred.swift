@@ -5,7 +5,7 @@ import PostgresKit
 /// Handles tables that another transaction has locked completely (ALTER TABLE, LOCK TABLE,
 /// TRUNCATE), so that no session can even read them. The store puts off sets that need them, and
 /// carries out all others. External writes stay noted until the lock is gone.
-extension StoreSession {
+extension DataSetSession {
     /// Notes that a statement outside all sets could not get a lock, perhaps one on a whole table.
     /// - Returns: Whether to begin the batch again; it then knows the locked tables.
     func bars(_ error: PostgresError) -> Bool {

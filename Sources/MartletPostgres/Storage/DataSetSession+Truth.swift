@@ -3,21 +3,21 @@ internal import MartletProtocol
 import MartletServerCore
 import PostgresKit
 
-extension StoreSession {
+extension DataSetSession {
     /// Reads the true rows for refused sets; see `ServerStorage.truths`.
     func truths(
-        of questions: [CurrentRowsRequest], setBytes: Int, maxBytes: Int
+        of requests: [CurrentRowsRequest], setBytes: Int, maxBytes: Int
     ) throws(PostgresError) -> [SetTruth] {
         try lookUp(
-            charactersOf: questions.lazy.flatMap(\.set.types).flatMap {
+            charactersOf: requests.lazy.flatMap(\.set.types).flatMap {
                 ($0.create + $0.update + $0.delete).lazy.map(\.description)
             })
-        let wanted = try permanent(questions.map { self.wanted(by: $0) }, questions)
+        let wanted = try permanent(requests.map { self.wanted(by: $0) }, requests)
         var records = TruthRecords()
         var truths: [SetTruth] = []
         var bytes = 0
         var next = 0
-        while next < questions.count {
+        while next < requests.count {
             var run = Array(wanted[run(of: wanted, from: next)])
             try read(run, into: &records, maxBytes: maxBytes)
             if let deleted = cascading(run[0]) {
@@ -41,7 +41,7 @@ extension StoreSession {
         return truths
     }
 
-    /// Returns the questions, from one on, whose records are read together. A question whose
+    /// Returns the requests, from one on, whose records are read together. A request whose
     /// deletes change other records is read alone.
     private func run(of wanted: [[TruthWanted]], from first: Int) -> Range<Int> {
         guard cascading(wanted[first]) == nil else { return first..<(first + 1) }
@@ -60,9 +60,9 @@ extension StoreSession {
         return changesOthers ? deleted : nil
     }
 
-    private func wanted(by question: CurrentRowsRequest) -> [TruthWanted] {
+    private func wanted(by request: CurrentRowsRequest) -> [TruthWanted] {
         var wanted: [TruthWanted] = []
-        for changes in question.set.types {
+        for changes in request.set.types {
             guard let type = schema.index(of: changes.name) else { continue }
             func want(_ ids: [RecordID], isDeleted: Bool) {
                 for id in ids {
@@ -87,28 +87,28 @@ extension StoreSession {
 
     /// Finds the permanent ids of records that are named by temporary ones.
     private func permanent(
-        _ wanted: [[TruthWanted]], _ questions: [CurrentRowsRequest]
+        _ wanted: [[TruthWanted]], _ requests: [CurrentRowsRequest]
     ) throws(PostgresError) -> [[TruthWanted]] {
-        let permanent = try permanentIDs(wanted, questions)
+        let permanent = try permanentIDs(wanted, requests)
         var found = wanted
-        for index in questions.indices {
-            for place in found[index].indices {
+        for index in requests.indices {
+            for position in found[index].indices {
                 let temporary = TemporaryAddress(
-                    device: questions[index].device, found[index][place].sent)
+                    device: requests[index].device, found[index][position].sent)
                 guard let temporary else { continue }
-                found[index][place].id = permanent[temporary].map { .integer($0) }
+                found[index][position].id = permanent[temporary].map { .integer($0) }
             }
         }
         return found
     }
 
     private func permanentIDs(
-        _ wanted: [[TruthWanted]], _ questions: [CurrentRowsRequest]
+        _ wanted: [[TruthWanted]], _ requests: [CurrentRowsRequest]
     ) throws(PostgresError) -> [TemporaryAddress: Int64] {
         var temporaries: [TemporaryAddress] = []
-        for (wanted, question) in zip(wanted, questions) where question.device != 0 {
+        for (wanted, request) in zip(wanted, requests) where request.device != 0 {
             temporaries += wanted.compactMap {
-                TemporaryAddress(device: question.device, $0.sent)
+                TemporaryAddress(device: request.device, $0.sent)
             }
         }
         var statements = takePending()

@@ -23,7 +23,7 @@ extension DeviceStore {
     ///   - make: Makes the app's tables, empty, on the connection it gets, in that transaction.
     /// - Throws: Errors of `make`; `StoreError` `.file` if there is no device's file, `.schema` for
     ///   tables that cannot be synchronised; `SQLiteError` if the file itself fails.
-    package static func beginAnew(
+    package static func beginRefetching(
         path: String, vfs: String? = nil, now: Int64, randomBits: @escaping () -> UInt64,
         making make: (Connection) throws -> Void
     ) throws {
@@ -51,11 +51,11 @@ extension DeviceStore {
     /// Empties the file as above, makes the tables of a script, and opens the file.
     /// - Parameter script: The app's DDL.
     /// - Throws: `StoreError`, or `SQLiteError` if the file itself fails.
-    package static func beginAnew(
+    package static func beginRefetching(
         path: String, script: String, vfs: String? = nil, now: Int64,
         randomBits: @escaping () -> UInt64
     ) throws -> DeviceStore {
-        try beginAnew(path: path, vfs: vfs, now: now, randomBits: randomBits) { connection in
+        try beginRefetching(path: path, vfs: vfs, now: now, randomBits: randomBits) { connection in
             do {
                 _ = try SchemaMigration.apply(script: script, to: connection)
             } catch let error as SchemaError {
@@ -72,7 +72,8 @@ extension DeviceStore {
                 "SELECT 1 FROM sqlite_schema WHERE name = 'martlet_control'") != nil
         else {
             throw StoreError(
-                .file, "Only a device's file can begin anew; this one was never set up as one.")
+                .file,
+                "Only a device's file can refetch its data; this one was never set up as one.")
         }
     }
 }

@@ -1,7 +1,7 @@
 package import PostgresKit
 
-/// A data set that was found in a database.
-package struct PostgresPlace: Sendable {
+/// A database with the data set that was found in it.
+package struct ServedDatabase: Sendable {
     package let address: PostgresAddress
     package let name: String
     package let identity: String
@@ -11,7 +11,7 @@ package struct PostgresPlace: Sendable {
     /// Finds the data set of a database, and upgrades Martlet's own tables to this release's
     /// format. Connects once; blocks.
     /// - Throws: `PostgresRefusal` if the database cannot be served.
-    package static func find(_ address: PostgresAddress) throws(PostgresRefusal) -> PostgresPlace {
+    package static func find(_ address: PostgresAddress) throws(PostgresRefusal) -> ServedDatabase {
         do {
             let connection = try PostgresConnection(address, options(name: "martlet start"))
             defer { connection.close() }
@@ -34,7 +34,7 @@ package struct PostgresPlace: Sendable {
             try checkRights(connection, address)
             try ExternalDrain.findStrays(on: connection)
             let key = try connection.query("SELECT cache_key::text FROM _martlet.dataset")
-            return PostgresPlace(
+            return ServedDatabase(
                 address: address, name: found.name, identity: found.identity,
                 cacheKey: [UInt8](try key.text(0, 0).utf8))
         } catch let refusal as PostgresRefusal {
