@@ -19,10 +19,16 @@ public final class BadLine: Sendable {
         public var bytesPerSecond: Int
         /// Seconds between two cuts of all connections.
         public var secondsBetweenCuts: Double
+        /// Bytes, of both directions, after which all connections are cut as well; nil for none.
+        /// Such cuts do not depend on the pace of the machine.
+        public var bytesBetweenCuts: Int?
 
-        public init(bytesPerSecond: Int, secondsBetweenCuts: Double) {
+        public init(
+            bytesPerSecond: Int, secondsBetweenCuts: Double, bytesBetweenCuts: Int? = nil
+        ) {
             self.bytesPerSecond = bytesPerSecond
             self.secondsBetweenCuts = secondsBetweenCuts
+            self.bytesBetweenCuts = bytesBetweenCuts
         }
     }
 
@@ -43,6 +49,8 @@ public final class BadLine: Sendable {
         var free: [ContinuousClock.Instant]
         var sockets: Set<Int32> = []
         var nextCut: ContinuousClock.Instant
+        /// The bytes that the line has carried since it was last cut for their number.
+        var carried = 0
         /// The number of connections to answer with a page.
         var pages = 0
         var isClosed = false
@@ -169,9 +177,16 @@ public final class BadLine: Sendable {
                 start += written
             }
             guard start == count else { break }
-            state.withLock { state in
+            let isFull = state.withLock { state in
                 if way == 0 { state.traffic.up += count } else { state.traffic.down += count }
+                state.carried += count
+                guard let limit = quality.bytesBetweenCuts, state.carried >= limit else {
+                    return false
+                }
+                state.carried = 0
+                return true
             }
+            if isFull { cutAll() }
         }
         for socket in [from, to] { _ = shutdown(socket, Int32(SHUT_RDWR)) }
     }
@@ -194,13 +209,19 @@ public final class BadLine: Sendable {
             if isClosed { return }
             Self.pause(until: min(end, .now.advanced(by: .milliseconds(100))))
             guard ContinuousClock.now >= end else { continue }
-            let sockets = state.withLock { state in
+            state.withLock { state in
                 state.nextCut = end.advanced(by: .seconds(quality.secondsBetweenCuts))
-                if !state.sockets.isEmpty { state.traffic.cuts += 1 }
-                return state.sockets
             }
-            for socket in sockets { _ = shutdown(socket, Int32(SHUT_RDWR)) }
+            cutAll()
         }
+    }
+
+    private func cutAll() {
+        let sockets = state.withLock { state in
+            if !state.sockets.isEmpty { state.traffic.cuts += 1 }
+            return state.sockets
+        }
+        for socket in sockets { _ = shutdown(socket, Int32(SHUT_RDWR)) }
     }
 
     private func answerWithPage(_ device: Int32) {

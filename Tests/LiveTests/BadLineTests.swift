@@ -203,10 +203,11 @@ struct OneExchangeTests {
     func onceOverSlowLine() async throws {
         let server = try LiveServer()
         try await server.start()
-        // About 200 kB between two cuts, also on a busy machine: what it takes to answer is little of the time.
+        // The cuts come by bytes: on a busy machine an interval of time may carry nothing.
         let line = BadLine(
             to: await server.port,
-            BadLine.Quality(bytesPerSecond: 133_000, secondsBetweenCuts: 1.5))
+            BadLine.Quality(
+                bytesPerSecond: 400_000, secondsBetweenCuts: 3_600, bytesBetweenCuts: 200_000))
         let url = try #require(URL(string: line.address))
         let transport = try URLSessionTransport(server: url, token: LiveServer.token)
         let far = try await server.device("far", transport: transport)

@@ -131,6 +131,8 @@ class CheckCapture(Check):
 
 class Import(DeviceCommand):
     name = 'import'
+    # Into a file that is away, it imports as a new device, whose records are as good.
+    makes = ('ada.sqlite',)
 
     def prepare(self, world):
         super().prepare(world)

@@ -17,6 +17,8 @@ class Scenario:
     name = ''
     # The program whose operations are counted.
     program = 'martlet'
+    # Files that the command makes if they are away, and that are of use then.
+    makes = ()
 
     # What subclasses say.
 

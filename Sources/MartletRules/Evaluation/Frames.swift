@@ -209,13 +209,13 @@ extension RuleValue {
         case (.integer(let number), .boolean): self = .boolean(number != 0)
         case (.integer(let number), .real): self = .real(Double(number))
         case (.integer(let number), .numeric):
-            self = Decimal10(String(number)).map { .decimal($0) } ?? .integer(number)
+            self = ExactDecimal(String(number)).map { .decimal($0) } ?? .integer(number)
         case (.integer(let number), _): self = .integer(number)
         case (.real(let number), .numeric):
-            self = Decimal10("\(number)").map { .decimal($0) } ?? .real(number)
+            self = ExactDecimal("\(number)").map { .decimal($0) } ?? .real(number)
         case (.real(let number), _): self = .real(number)
         case (.text(let text), .numeric):
-            self = Decimal10(text).map { .decimal($0) } ?? .text(text)
+            self = ExactDecimal(text).map { .decimal($0) } ?? .text(text)
         case (.text(let text), _): self = .text(text)
         }
     }

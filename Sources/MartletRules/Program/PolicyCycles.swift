@@ -1,39 +1,53 @@
 internal import MartletModel
 
-/// Finds policies that read, by way of other types, their own type again (PostgreSQL's 42P17).
+/// Finds policies that lead back to their own type without end (PostgreSQL's 42P17).
+///
+/// The rows that a policy reads obey the SELECT policies of their types, and so do the rows that
+/// these read. A policy may read its own type if the SELECT policies of that type read nothing: a
+/// policy FOR INSERT that looks for another row, say.
 struct PolicyCycles {
-    /// The types whose rows the policies of a type read.
-    private let reads: [Set<Int>]
+    /// The types whose rows the SELECT policies of a type read.
+    private let selected: [Set<Int>]
     private let program: RulesProgram
 
     init(_ program: RulesProgram) {
         self.program = program
-        reads = program.policies.enumerated().map { type, policies in
+        selected = program.policies.enumerated().map { type, policies in
             guard program.isSecured[type] else { return [] }
-            let read = policies.flatMap { [$0.using, $0.check] }.compactMap(\.self)
-            return read.reduce(into: Set()) { types, node in
-                node.visit { node in
-                    for source in node.query?.sources ?? [] { types.insert(source.type) }
-                }
-            }
+            return policies.filter { $0.command == nil || $0.command == .select }
+                .reduce(into: Set()) { $0.formUnion(Self.read(by: $1.using)) }
         }
+    }
+
+    private static func read(by condition: Node?) -> Set<Int> {
+        var types: Set<Int> = []
+        condition?.visit { node in
+            for source in node.query?.sources ?? [] { types.insert(source.type) }
+        }
+        return types
     }
 
     /// - Throws: `RulesFault` at the first policy that leads back to its type.
     func refuse(_ statements: [Statement]) throws(RulesFault) {
         for statement in statements {
-            guard case .createPolicy(let policy) = statement.content,
-                let type = program.schema.index(of: policy.type.name), program.isSecured[type]
+            guard case .createPolicy(let text) = statement.content,
+                let type = program.schema.index(of: text.type.name), program.isSecured[type],
+                !selected[type].isEmpty,
+                let policy = program.policies[type].first(where: {
+                    $0.name.hasSameBytes(as: text.name.name)
+                })
             else { continue }
-            var reached = reads[type]
+            var reached = Self.read(by: policy.using).union(Self.read(by: policy.check))
             var open = Array(reached)
             while let next = open.popLast() {
-                for type in reads[next] where reached.insert(type).inserted { open.append(type) }
+                for type in selected[next] where reached.insert(type).inserted {
+                    open.append(type)
+                }
             }
             guard reached.contains(type) else { continue }
             throw RulesFault(
-                "the policies of “\(policy.type.name)” read “\(policy.type.name)” again, without end",
-                at: policy.name.position,
+                "the policies of “\(text.type.name)” read “\(text.type.name)” again, without end",
+                at: text.name.position,
                 remedy: "read a type whose policies do not lead back here")
         }
     }

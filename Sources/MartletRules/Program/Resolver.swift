@@ -145,7 +145,7 @@ struct Resolver {
     private func decimal(
         _ digits: String, _ expression: Expression
     ) throws(RulesFault) -> (Node, RuleType) {
-        guard let number = Decimal10(digits) else {
+        guard let number = ExactDecimal(digits) else {
             throw RulesFault(
                 "the number “\(digits)” is not supported", at: expression.position,
                 remedy: "write it without an exponent")

@@ -19,9 +19,9 @@ extension RuleValue {
             CalendarDay.days(text).map { Self.order($0, day) }
         case (.decimal(let a), .decimal(let b)): Self.order(a, b)
         case (.decimal(let a), .integer(let b)):
-            Decimal10(String(b)).map { Self.order(a, $0) }
+            ExactDecimal(String(b)).map { Self.order(a, $0) }
         case (.integer(let a), .decimal(let b)):
-            Decimal10(String(a)).map { Self.order($0, b) }
+            ExactDecimal(String(a)).map { Self.order($0, b) }
         default: realOrder(other)
         }
     }
@@ -60,7 +60,7 @@ extension RuleValue {
         case (.text(let text), _): if let value = Self.read(text, as: type) { return value }
         case (.integer(let number), .real): return .real(Double(number))
         case (.integer(let number), .numeric):
-            if let decimal = Decimal10(String(number)) { return .decimal(decimal) }
+            if let decimal = ExactDecimal(String(number)) { return .decimal(decimal) }
         case (.integer(let number), .boolean): return .boolean(number != 0)
         case (.boolean(let value), .integer): return .integer(value ? 1 : 0)
         case (.decimal(let number), .real): return .real(number.double)
@@ -81,7 +81,7 @@ extension RuleValue {
         switch type {
         case .integer: return Int64(trimmed).map { .integer($0) }
         case .real: return Double(trimmed).map { .real($0) }
-        case .numeric: return Decimal10(trimmed).map { .decimal($0) }
+        case .numeric: return ExactDecimal(trimmed).map { .decimal($0) }
         case .date: return CalendarDay.days(trimmed).map { .date($0) }
         case .boolean:
             switch trimmed.lowercased() {

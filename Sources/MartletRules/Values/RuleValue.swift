@@ -7,7 +7,7 @@ enum RuleValue: Hashable, Sendable {
     case integer(Int64)
     case real(Double)
     /// A decimal number with all its digits.
-    case decimal(Decimal10)
+    case decimal(ExactDecimal)
     case text(String)
     /// Days since 1970-01-01.
     case date(Int64)

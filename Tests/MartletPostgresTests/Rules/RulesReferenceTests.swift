@@ -210,7 +210,7 @@ private struct ReferenceFailure: Error, CustomStringConvertible {
 @Suite("Rules against PostgreSQL's row-level security")
 struct RulesReferenceTests {
     private static let worlds =
-        ProcessInfo.processInfo.environment["MARTLET_RULES_WORLDS"].flatMap(UInt64.init) ?? 60
+        ProcessInfo.processInfo.environment["MARTLET_RULES_WORLDS"].flatMap(UInt64.init) ?? 30
     private static let first =
         ProcessInfo.processInfo.environment["MARTLET_RULES_SEED"].flatMap(UInt64.init) ?? 0
 

@@ -1,7 +1,7 @@
 /// A decimal number of any length, for comparisons: the digits of a text such as “-12.50”.
 ///
 /// Equal numbers are equal values: there are no zeros at the ends.
-struct Decimal10: Hashable, Sendable, Comparable {
+struct ExactDecimal: Hashable, Sendable, Comparable {
     private let isNegative: Bool
     /// The digits before the point, without leading zeros.
     private let whole: [UInt8]
