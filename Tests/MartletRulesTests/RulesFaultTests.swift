@@ -168,6 +168,23 @@ struct RulesFaultTests {
         }
     }
 
+    @Test("the work of reading nested conditions stays in proportion to their text")
+    func nesting() {
+        for (before, after) in [
+            ("(", " BETWEEN false AND true)"), ("(", " IN (true, false, NULL))"),
+            ("nullif(", ", false)"), ("coalesce(", ", false)"), ("(", " IS DISTINCT FROM false)"),
+        ] {
+            let depth = 50
+            let condition =
+                String(repeating: before, count: depth) + "open"
+                + String(repeating: after, count: depth)
+            #expect(Self.fault("CREATE POLICY p ON teams USING (\(condition))") == nil)
+        }
+        let list = (1...200).map(String.init).joined(separator: ", ")
+        let query = "(SELECT team_id FROM players ORDER BY code LIMIT 1) IN (\(list))"
+        #expect(Self.fault("CREATE POLICY p ON teams USING (\(query))") == nil)
+    }
+
     @Test("a cut or changed file is refused with a sentence, or read; never worse")
     func cuts() {
         let text = """

@@ -1,7 +1,7 @@
 internal import MartletModel
 
-/// The rows that a condition has at hand while it is computed: the judged one, and one of each
-/// source of the queries around.
+/// Computes conditions and values. It holds the row that is judged, and one row of each source of
+/// the queries around the node.
 struct Frames {
     private let evaluator: RuleEvaluator
     private var rows: [RuleRow]
@@ -16,19 +16,28 @@ struct Frames {
     mutating func truth(_ node: Node) throws -> Bool? {
         switch node {
         case .not(let inner): return try truth(inner).map { !$0 }
-        case .and(let nodes): return try joined(nodes, decided: false)
-        case .or(let nodes): return try joined(nodes, decided: true)
+        case .and(let nodes): return try joined(nodes, decided: false) { try $0.truth($1) }
+        case .or(let nodes): return try joined(nodes, decided: true) { try $0.truth($1) }
         case .role(let role): return evaluator.viewer.roles.contains(role)
         case .comparison(let comparison, let left, let right):
-            return try value(left).order(value(right)).map(comparison.holds)
+            return holds(comparison, try value(left).order(value(right)))
         case .test(let inner, nil): return try value(inner) == .null
         case .test(let inner, let expected): return try truth(inner) == expected
         case .distinct(let left, let right):
             let (left, right) = (try value(left), try value(right))
             if left == .null || right == .null { return left != right }
-            return left.order(right) != 0
+            return try left.order(right) != 0
+        case .between(let node, let lower, let upper):
+            let value = try value(node)
+            let isAbove = holds(.greaterOrEqual, try value.order(self.value(lower)))
+            if isAbove == false { return false }
+            let isBelow = holds(.lessOrEqual, try value.order(self.value(upper)))
+            return isBelow == false ? false : isAbove == nil ? nil : isBelow
         case .list(let node, let nodes):
-            return try joined(nodes.map { .comparison(.equal, node, $0) }, decided: true)
+            let value = try value(node)
+            return try joined(nodes, decided: true) { frames, member in
+                try value.order(frames.value(member)).map { $0 == 0 }
+            }
         case .among(let node, let query): return try contains(value(node), query)
         case .like(let text, let pattern, let escape):
             return try like(value(text), value(pattern), escape.map { try value($0) })
@@ -45,11 +54,17 @@ struct Frames {
         }
     }
 
-    /// Joins conditions with AND or OR, which `decided` ends.
-    private mutating func joined(_ nodes: [Node], decided: Bool) throws -> Bool? {
+    private func holds(_ comparison: Comparison, _ order: Int?) -> Bool? {
+        order.map(comparison.holds)
+    }
+
+    /// Joins what is true of nodes with AND or OR, which `decided` ends.
+    private mutating func joined(
+        _ nodes: [Node], decided: Bool, _ truth: (inout Frames, Node) throws -> Bool?
+    ) throws -> Bool? {
         var result: Bool? = !decided
         for node in nodes {
-            switch try truth(node) {
+            switch try truth(&self, node) {
             case decided: return decided
             case nil: result = nil
             default: break
@@ -98,7 +113,7 @@ struct Frames {
     private mutating func contains(_ value: RuleValue, _ query: ResolvedQuery) throws -> Bool? {
         var result: Bool? = false
         try visit(query) { other in
-            switch value.order(other) {
+            switch try value.order(other) {
             case 0: result = true
             case nil: result = nil
             default: break
@@ -143,7 +158,7 @@ struct Frames {
                 ))
             return true
         }
-        found.sort { Self.isBefore($0.keys, $0.ids, $1.keys, $1.ids, query.order) }
+        try found.sort { try Self.isBefore($0.keys, $0.ids, $1.keys, $1.ids, query.order) }
         for row in found.prefix(query.limit ?? found.count) {
             guard try body(row.output) else { return }
         }
@@ -152,19 +167,19 @@ struct Frames {
     private static func isBefore(
         _ keys: [RuleValue], _ ids: [RuleValue], _ otherKeys: [RuleValue],
         _ otherIDs: [RuleValue], _ order: [ResolvedQuery.Order]
-    ) -> Bool {
+    ) throws -> Bool {
         for (index, part) in order.enumerated() {
             let (one, other) = (keys[index], otherKeys[index])
             if one == .null || other == .null {
                 if one == other { continue }
                 return (one == .null) == part.nullsFirst
             }
-            guard let difference = one.order(other), difference != 0 else { continue }
+            guard let difference = try one.order(other), difference != 0 else { continue }
             return (difference < 0) != part.isDescending
         }
         // Rows that are equal so far have a fixed order all the same.
         for (one, other) in zip(ids, otherIDs) {
-            guard let difference = one.order(other), difference != 0 else { continue }
+            guard let difference = try one.order(other), difference != 0 else { continue }
             return difference < 0
         }
         return false

@@ -19,6 +19,7 @@ indirect enum Node: Sendable {
     /// `IS NULL` for nil, else `IS TRUE` or `IS FALSE`.
     case test(Node, truth: Bool?)
     case distinct(Node, Node)
+    case between(Node, Node, Node)
     case list(Node, [Node])
     case among(Node, ResolvedQuery)
     case like(Node, Node, escape: Node?)
@@ -38,6 +39,7 @@ indirect enum Node: Sendable {
         case .comparison(_, let left, let right), .arithmetic(_, let left, let right),
             .distinct(let left, let right), .nullIf(let left, let right):
             [left, right]
+        case .between(let node, let lower, let upper): [node, lower, upper]
         case .list(let node, let nodes): [node] + nodes
         case .like(let text, let pattern, let escape):
             [text, pattern] + (escape.map { [$0] } ?? [])

@@ -31,8 +31,7 @@ extension Resolver {
                 "binary values have no order here", at: position, remedy: "compare with = or <>")
         case (.any, _), (_, .any): return (left.0, right.0)
         // Devices keep the days of PostgreSQL as texts.
-        case (.text, .date): return (.cast(left.0, .date), right.0)
-        case (.date, .text): return (left.0, .cast(right.0, .date))
+        case (.text, .date), (.date, .text): return (left.0, right.0)
         default:
             guard left.1 == right.1 || left.1.isNumber && right.1.isNumber else {
                 throw differ(left.1, right.1, position)

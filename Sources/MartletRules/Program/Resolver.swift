@@ -84,14 +84,11 @@ struct Resolver {
             let (left, right) = try pair(left, right, isOrder: false)
             return negated(.distinct(left, right), isNegated)
         case .between(let value, let lower, let upper, let isNegated):
-            let inside = Node.and([
-                try compared(.greaterOrEqual, value, lower),
-                try compared(.lessOrEqual, value, upper),
-            ])
-            return negated(inside, isNegated)
+            let (node, bounds) = try fitted(value, [lower, upper], isOrder: true)
+            return negated(.between(node, bounds[0], bounds[1]), isNegated)
         case .list(let value, let list, let isNegated):
-            // Each member takes the value's type, and the value that of the first one with a type.
-            return negated(.or(try members(value, list)), isNegated)
+            let (node, members) = try fitted(value, list, isOrder: false)
+            return negated(.list(node, members), isNegated)
         case .among(let value, let query, let isNegated):
             return negated(try among(value, query), isNegated)
         case .like(let text, let pattern, let escape, let isNegated):
@@ -110,12 +107,24 @@ struct Resolver {
         return nodes
     }
 
-    private mutating func members(
-        _ value: Expression, _ list: [Expression]
-    ) throws(RulesFault) -> [Node] {
+    /// Gives a value and others types that compare. Each expression is resolved once, so that the
+    /// work stays in proportion to the text.
+    private mutating func fitted(
+        _ value: Expression, _ others: [Expression], isOrder: Bool
+    ) throws(RulesFault) -> (Node, [Node]) {
+        var (node, type) = try resolve(value)
+        var resolved: [(Node, RuleType)] = []
+        for other in others { resolved.append(try resolve(other)) }
+        // A text in quotes takes the type of the first one that has a type.
+        if type == .unknown, let known = resolved.first(where: { $0.1 != .unknown })?.1 {
+            (node, type) = (try literal(node, as: known, value.position), known)
+        }
         var nodes: [Node] = []
-        for member in list { nodes.append(try compared(.equal, value, member)) }
-        return nodes
+        for (other, expression) in zip(resolved, others) {
+            nodes.append(
+                try fitted((node, type), other, isOrder: isOrder, expression.position).1)
+        }
+        return (node, nodes)
     }
 
     private mutating func among(
@@ -232,9 +241,10 @@ extension Resolver {
             guard arguments.count == 2 else {
                 throw RulesFault("“nullif” takes two values in its brackets", at: position)
             }
-            let type = try resolve(arguments[0]).1
-            let (left, right) = try pair(arguments[0], arguments[1], isOrder: false)
-            return (.nullIf(left, right), type == .unknown ? .text : type)
+            let first = try resolve(arguments[0])
+            let (left, right) = try fitted(
+                first, try resolve(arguments[1]), isOrder: false, arguments[1].position)
+            return (.nullIf(left, right), first.1 == .unknown ? .text : first.1)
         default:
             let remedies = [
                 "now": "write martlet_today()", "auth.uid": "write martlet_user()",

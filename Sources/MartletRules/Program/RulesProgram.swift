@@ -32,7 +32,7 @@ package struct RulesProgram: Sendable {
         }
     }
 
-    /// What a role may do with a type.
+    /// The privileges of a role on a type.
     struct Privileges: Sendable {
         /// The commands, for all columns.
         var commands: Set<PolicyCommand> = []

@@ -104,7 +104,7 @@ struct Query {
     }
 
     let position: TextPosition
-    /// What is selected; empty for `*`.
+    /// The selected values; empty for `*`.
     var outputs: [Expression] = []
     var sources: [Source] = []
     /// The conditions of joins and WHERE.

@@ -6,13 +6,13 @@
 /// print(fault)  // line 3, column 27: “teem” is no type of the data set; write “teams”
 /// ```
 package struct RulesFault: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What is wrong, without a full stop.
+    /// The fault in words, without a full stop.
     package let message: String
     /// The line of the file, from 1 on.
     package let line: Int
     /// The column of the line in characters, from 1 on.
     package let column: Int
-    /// What to write instead, without a full stop; nil if the message says it.
+    /// The advice for the reader, without a full stop; nil if the message is enough.
     package let remedy: String?
 
     package init(_ message: String, line: Int, column: Int, remedy: String? = nil) {

@@ -6,17 +6,16 @@ extension RuleValue {
     ///
     /// Texts are compared by their bytes. An integer and a double are compared as doubles, as
     /// PostgreSQL does.
-    func order(_ other: RuleValue) -> Int? {
+    /// - Throws: `RuleValueFault` if a text that is compared with a day is none.
+    func order(_ other: RuleValue) throws(RuleValueFault) -> Int? {
         switch (self, other) {
         case (.boolean(let a), .boolean(let b)): Self.order(a ? 1 : 0, b ? 1 : 0)
         case (.integer(let a), .integer(let b)): Self.order(a, b)
         case (.date(let a), .date(let b)): Self.order(a, b)
         case (.text(let a), .text(let b)): Self.order(a, b)
-        // A column without a type has its days as texts.
-        case (.date(let day), .text(let text)):
-            CalendarDay.days(text).map { Self.order(day, $0) }
-        case (.text(let text), .date(let day)):
-            CalendarDay.days(text).map { Self.order($0, day) }
+        // Devices keep days as texts.
+        case (.date, .text): try order(other.cast(to: .date))
+        case (.text, .date): try cast(to: .date).order(other)
         case (.decimal(let a), .decimal(let b)): Self.order(a, b)
         case (.decimal(let a), .integer(let b)):
             ExactDecimal(String(b)).map { Self.order(a, $0) }

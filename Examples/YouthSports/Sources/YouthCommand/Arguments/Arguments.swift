@@ -65,7 +65,7 @@ struct Arguments: Sendable {
     /// The operand at an index that must be given.
     func operand(_ index: Int) -> String { operands[index] }
 
-    /// The operand at an index; nil where it was left out.
+    /// The operand at an index; nil if it was left out.
     func optionalOperand(_ index: Int) -> String? {
         operands.indices.contains(index) ? operands[index] : nil
     }
