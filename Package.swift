@@ -58,14 +58,14 @@ let device: [Target] = [
 
 let server: [Target] = [
     code(
-        "MartletServerCore", "CompressionKit", "OpenSSLKit", "MartletModel", "MartletProtocol",
-        "SQLiteRecords"),
+        "MartletServerCore", "CompressionKit", "OpenSSLKit", "MartletModel", "MartletRules",
+        "MartletProtocol", "SQLiteRecords"),
     code(
-        "MartletEmbedded", "SQLiteKit", "MartletModel", "MartletProtocol", "SQLiteRecords",
-        "MartletServerCore"),
+        "MartletEmbedded", "SQLiteKit", "MartletModel", "MartletRules", "MartletProtocol",
+        "SQLiteRecords", "MartletServerCore"),
     code(
-        "MartletPostgres", "SQLiteKit", "PostgresKit", "MartletModel", "MartletProtocol",
-        "SQLiteRecords", "MartletServerCore", "MartletEmbedded"),
+        "MartletPostgres", "SQLiteKit", "PostgresKit", "MartletModel", "MartletRules",
+        "MartletProtocol", "SQLiteRecords", "MartletServerCore", "MartletEmbedded"),
     code(
         "MartletRedis", "ConnectionKit", "CompressionKit", "OpenSSLKit", "RedisKit", "MartletModel",
         "MartletProtocol", "MartletServerCore"),
@@ -151,8 +151,8 @@ let suites: [Target] = [
         "MartletStoreTests", "SystemKit", "SQLiteKit", "SQLiteFaults", "MartletModel",
         "MartletProtocol", "MartletStore", "Waiting", "TestFolders"),
     suite(
-        "MartletServerCoreTests", "SQLiteKit", "SQLiteFaults", "MartletModel", "MartletProtocol",
-        "SQLiteRecords", "MartletServerCore", "MartletEmbedded", "MartletTesting", "SetTexts"),
+        "MartletServerCoreTests", "SQLiteKit", "SQLiteFaults", "MartletModel", "MartletRules",
+        "MartletProtocol", "SQLiteRecords", "MartletServerCore", "MartletEmbedded", "MartletTesting", "SetTexts"),
     suite(
         "MartletTestingTests", "MartletModel", "MartletProtocol", "MartletDevice", "Martlet",
         "MartletTesting", "Waiting", "SocketTalk"),

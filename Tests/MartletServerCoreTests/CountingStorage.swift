@@ -1,5 +1,6 @@
 import MartletModel
 import MartletProtocol
+import MartletRules
 import SQLiteKit
 import SetTexts
 
@@ -108,6 +109,13 @@ final class CountingStorage: ServerStorage {
     func facts(for requests: [FactsRequest]) throws(StorageFault) -> [SetFacts] {
         note("facts", requests.count)
         return try base.facts(for: requests).dropLast(lacking.facts)
+    }
+
+    func rows(
+        of type: Int, where column: Int, isAmong values: [Value]?
+    ) throws(StorageFault) -> [RuleRow] {
+        note("rows")
+        return try base.rows(of: type, where: column, isAmong: values)
     }
 
     func apply(_ works: [SetWork]) throws(StorageFault) -> [SetOutcome] {

@@ -1,5 +1,6 @@
 package import MartletModel
 internal import MartletProtocol
+package import MartletRules
 package import MartletServerCore
 import SQLiteKit
 import SQLiteRecords
@@ -198,6 +199,14 @@ extension EmbeddedStore: ServerStorage {
             facts.reserveCapacity(requests.count)
             for request in requests { facts.append(try session.facts(for: request)) }
             return facts
+        }
+    }
+
+    package func rows(
+        of type: Int, where column: Int, isAmong values: [Value]?
+    ) throws(StorageFault) -> [RuleRow] {
+        try working { (session) throws(SQLiteError) in
+            try session.ruleRows(of: type, where: column, isAmong: values)
         }
     }
 

@@ -12,6 +12,7 @@ struct SetExecution {
     private let session: EmbeddedSession
     private let plan: SetPlan
     private let facts: SetFacts
+    private let rights: SetRights?
     private let device: Int64
     private let revision: Revision
     /// The permanent ids of the records that the set creates.
@@ -24,6 +25,7 @@ struct SetExecution {
         self.session = session
         plan = work.plan
         facts = work.facts
+        rights = work.rights
         device = work.request.device
         self.revision = revision
         effects = SetEffects(types: work.plan.types)
@@ -79,9 +81,11 @@ struct SetExecution {
                 try noteRow(facts.permanentAddress(of: delete.address), columns: nil)
             }
             for address in try capture.changedRows() { try noteRow(address, columns: nil) }
-            if parking { return effects.refusalOfKept(plan, facts, session.schema) }
+            if parking, let refusal = effects.refusalOfKept(plan, facts, session.schema) {
+                return refusal
+            }
         }
-        return nil
+        return try rights?.refusal(assigned: assigned, read: session.ruleRows)
     }
 
     // MARK: - Steps

@@ -63,11 +63,14 @@ extension DataSetSession {
 
     /// Returns the sets that run together: sets whose statements change nothing else.
     private func group(_ works: [SetWork], from first: Int) -> [SetWork] {
-        if isCareful || SetExecution.captures(works[first], self) { return [works[first]] }
+        // The rows that a set leaves are judged before the next set runs.
+        if isCareful || works[first].rights != nil || SetExecution.captures(works[first], self) {
+            return [works[first]]
+        }
         var group: [SetWork] = []
         for work in works[first...].prefix(Self.mostSets) {
             let isPlain =
-                !SetExecution.captures(work, self)
+                !SetExecution.captures(work, self) && work.rights == nil
                 && (contested.isEmpty || !isContested(work)) && !isBarred(work)
                 && slow.wait(of: work) == nil && slow.waitAfterEnd(of: work) == nil
             guard isPlain else { break }
@@ -178,6 +181,10 @@ extension DataSetSession {
         try execution.finish(answers)
         if execution.captures { try noteBehind(&execution) }
         try measure(execution.enlarged)
+        let refusal = try SetFailure.of { () throws(PostgresError) in
+            try execution.work.rights?.refusal(assigned: execution.assigned, read: ruleRows)
+        }
+        if let refusal { throw .refused(refusal) }
         return try enter(execution)
     }
 

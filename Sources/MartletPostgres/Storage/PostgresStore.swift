@@ -1,5 +1,6 @@
 package import MartletModel
 internal import MartletProtocol
+package import MartletRules
 package import MartletServerCore
 package import PostgresKit
 
@@ -207,6 +208,14 @@ extension PostgresStore: ServerStorage {
 
     package func facts(for requests: [FactsRequest]) throws(StorageFault) -> [SetFacts] {
         try working { (session) throws(PostgresError) in try session.facts(for: requests) }
+    }
+
+    package func rows(
+        of type: Int, where column: Int, isAmong values: [Value]?
+    ) throws(StorageFault) -> [RuleRow] {
+        try working { (session) throws(PostgresError) in
+            try session.ruleRows(of: type, where: column, isAmong: values)
+        }
     }
 
     package func apply(_ works: [SetWork]) throws(StorageFault) -> [SetOutcome] {

@@ -57,56 +57,75 @@ package struct RuleEvaluator {
     /// - Throws: What the storage throws.
     package func maySelect(_ row: RuleRow, of type: Int) throws -> Bool {
         try program.mayUse(.select, of: type, roles: viewer.roles)
-            && passes(row, of: type, .select, { $0.using })
+            && refusal(of: row, of: type, .select, \.using) == nil
     }
 
-    /// Returns whether the viewer may create a row, by the privileges of the columns it gives and
-    /// the policies. The creator may be unable to see it afterwards.
+    /// Returns why the viewer may not create a row, by the privileges of the columns it gives and
+    /// the policies; nil if he may. The creator may be unable to see it afterwards.
     /// - Throws: What the storage throws.
-    package func mayInsert(_ row: RuleRow, columns: [String], of type: Int) throws -> Bool {
-        try program.mayUse(.insert, columns, of: type, roles: viewer.roles)
-            && passes(row, of: type, .insert, { $0.check ?? $0.using })
+    package func refusalToInsert(
+        _ row: RuleRow, columns: [String], of type: Int
+    ) throws -> RuleRefusal? {
+        try lacking(.insert, columns, of: type)
+            ?? refusal(of: row, of: type, .insert, { $0.check ?? $0.using })
     }
 
-    /// Returns whether the viewer may change a row that he names by its id.
-    /// - Parameters:
-    ///   - old: The row before.
-    ///   - new: The row afterwards, which the viewer must be able to see as well.
+    /// Returns why the viewer may not change a row that he sees; nil if he may, and only the row
+    /// that the change makes has to be judged.
     /// - Throws: What the storage throws.
-    package func mayUpdate(
-        _ old: RuleRow, to new: RuleRow, columns: [String], of type: Int
-    ) throws -> Bool {
-        try program.mayUse(.update, columns, of: type, roles: viewer.roles)
-            && maySelect(old, of: type) && passes(old, of: type, .update, { $0.using })
-            && passes(new, of: type, .update, { $0.check ?? $0.using })
-            && passes(new, of: type, .select, { $0.using })
+    package func refusalToUpdate(
+        _ old: RuleRow, columns: [String], of type: Int
+    ) throws -> RuleRefusal? {
+        try lacking(.update, columns, of: type) ?? refusal(of: old, of: type, .update, \.using)
     }
 
-    /// Returns whether the viewer may delete a row that he names by its id.
+    /// Returns why the viewer may not leave a row as a change has made it; nil if he may. He must
+    /// be able to see it as well.
     /// - Throws: What the storage throws.
-    package func mayDelete(_ row: RuleRow, of type: Int) throws -> Bool {
-        try program.mayUse(.delete, of: type, roles: viewer.roles)
-            && maySelect(row, of: type) && passes(row, of: type, .delete, { $0.using })
+    package func refusalToLeave(_ new: RuleRow, of type: Int) throws -> RuleRefusal? {
+        try refusal(of: new, of: type, .update, { $0.check ?? $0.using })
+            ?? refusal(of: new, of: type, .select, \.using)
     }
 
-    /// Returns whether a row passes the policies of a command: one permissive one, and all
-    /// restrictive ones. A policy without a condition says nothing.
-    private func passes(
-        _ row: RuleRow, of type: Int, _ command: PolicyCommand,
+    /// Returns why the viewer may not delete a row that he sees; nil if he may.
+    /// - Throws: What the storage throws.
+    package func refusalToDelete(_ row: RuleRow, of type: Int) throws -> RuleRefusal? {
+        try lacking(.delete, [], of: type) ?? refusal(of: row, of: type, .delete, \.using)
+    }
+
+    private func lacking(
+        _ command: PolicyCommand, _ columns: [String], of type: Int
+    ) -> RuleRefusal? {
+        guard !program.mayUse(command, columns, of: type, roles: viewer.roles) else { return nil }
+        let missing = columns.filter {
+            !program.mayUse(command, [$0], of: type, roles: viewer.roles)
+        }
+        let mayUseSome = missing.count < columns.count
+        return .privilege(command, columns: mayUseSome ? missing : [])
+    }
+
+    /// Returns why a row does not pass the policies of a command; nil if one permissive policy lets
+    /// it through, and all restrictive ones do. A policy without a condition says nothing.
+    private func refusal(
+        of row: RuleRow, of type: Int, _ command: PolicyCommand,
         _ condition: (RulesProgram.Policy) -> Node?
-    ) throws -> Bool {
-        guard program.isSecured[type] else { return true }
+    ) throws -> RuleRefusal? {
+        guard program.isSecured[type] else { return nil }
         var isPermitted = false
-        var restrictions: [Node] = []
+        var restrictions: [(name: String, node: Node)] = []
         for policy in program.policies[type] where policy.applies(to: command, viewer.roles) {
             guard let node = condition(policy) else { continue }
             if !policy.isPermissive {
-                restrictions.append(node)
+                restrictions.append((policy.name, node))
             } else if !isPermitted {
                 isPermitted = try holds(node, for: row)
             }
         }
-        return try isPermitted && restrictions.allSatisfy { try holds($0, for: row) }
+        guard isPermitted else { return .unpermitted }
+        for (name, node) in restrictions where try !holds(node, for: row) {
+            return .restricted(by: name)
+        }
+        return nil
     }
 
     private func holds(_ node: Node, for row: RuleRow) throws -> Bool {
@@ -117,4 +136,14 @@ package struct RuleEvaluator {
             return false
         }
     }
+}
+
+/// The reason why policies or privileges do not allow an operation.
+package enum RuleRefusal: Hashable, Sendable {
+    /// No GRANT gives the privilege: for these columns, or for the whole type if there are none.
+    case privilege(PolicyCommand, columns: [String])
+    /// No permissive policy lets the row through.
+    case unpermitted
+    /// A restrictive policy does not let the row through.
+    case restricted(by: String)
 }

@@ -43,10 +43,12 @@ package enum Acceptance {
     /// Judges a set that was not decided before. If nothing is thrown, the set is to be carried
     /// out.
     ///
+    /// - Parameter rights: The judgement by the data set's policies; nil if it has none.
     /// - Throws: `Refusal`, with the reason.
     /// - Complexity: O(*n*) in the number of records that the set names or affects.
     package static func judge(
-        _ plan: SetPlan, in context: SetContext, facts: SetFacts, schema: Schema, rules: Rules
+        _ plan: SetPlan, in context: SetContext, facts: SetFacts, schema: Schema, rules: Rules,
+        rights: SetRights? = nil
     ) throws(Refusal) {
         guard context.seen <= context.maxRevision else {
             throw Refusal(.invalid, "“seen” is newer than the device's own “maxRevision”")
@@ -58,6 +60,8 @@ package enum Acceptance {
                 retryAfter: dependencyWaitSeconds)
         }
         if facts.isExcessive { throw excess }
+        if let refusal = rights?.refusal { throw refusal }
+        let facts = rights?.visibleFacts(of: facts) ?? facts
         try judgePermission(plan, context, schema, rules)
         try judgeCascades(plan, context, facts, schema, rules)
         try judgeTemporaries(plan, context, facts, schema)

@@ -1,5 +1,6 @@
 import MartletModel
 import MartletProtocol
+import MartletRules
 import OpenSSLKit
 
 /// The decisions on one batch, within one transaction of the storage.
@@ -18,6 +19,8 @@ struct BatchDecision {
         /// True if only the set's earlier verdicts are known, and the rest is requested when its
         /// turn comes.
         var isPartial = false
+        /// The judgement by the data set's policies; nil if it has none, or the set cannot be read.
+        var rights: SetRights?
 
         /// The number of records that the set changes, as far as known.
         var recordCount: Int { (factsRequest.plan?.changeCount ?? 0) + facts.affected.count }
@@ -36,6 +39,7 @@ struct BatchDecision {
 
     let storage: any ServerStorage
     private let rules: Rules
+    private let policies: RulesProgram?
     private let hashes: AnswerBuilder
     private let now: Int64
     private let devicesPerUser: Int
@@ -57,7 +61,8 @@ struct BatchDecision {
     private var judged: [(item: Int, verdict: Verdict)] = []
 
     init(
-        storage: any ServerStorage, rules: Rules, hashes: AnswerBuilder, now: Int64,
+        storage: any ServerStorage, rules: Rules, policies: RulesProgram?, hashes: AnswerBuilder,
+        now: Int64,
         devicesPerUser: Int, share: SetMeasure.Share, unbearable: Set<Int> = []
     ) {
         self.share = share
@@ -65,6 +70,7 @@ struct BatchDecision {
         self.unbearable = unbearable
         self.storage = storage
         self.rules = rules
+        self.policies = policies
         self.hashes = hashes
         self.now = now
         age = StaleFacts(schema: storage.schema)
@@ -259,12 +265,15 @@ struct BatchDecision {
 
     private mutating func decide(_ item: Int) throws(StorageFault) {
         let before = storage.steps
+        // What an earlier set changes may decide on the rights to any row.
+        if policies != nil { try carryOutJudged() }
         if items[item].isPartial ? !isPutOff(item) : isOutdated(item) {
             try carryOutJudged()
             items[item].isPartial = false
             try renew([item])
         }
         guard items[item].facts.decided == nil else { return try judgeInTurn(item) }
+        try judgeRights(item)
         let (request, records) = (items[item].request, items[item].recordCount)
         let isLarge = records >= share.largeSet
         if isLarge { try carryOutJudged() }
@@ -274,6 +283,14 @@ struct BatchDecision {
         try carryOutJudged()
         works[request]?.steps += storage.steps - before
         items[item].facts = SetFacts()
+    }
+
+    /// Judges a set by the policies, on the state that the sets before it have led to.
+    private mutating func judgeRights(_ item: Int) throws(StorageFault) {
+        guard let policies, let plan = items[item].factsRequest.plan else { return }
+        let rights = RowRights(policies, of: items[item].factsRequest.principal, now: now)
+        items[item].rights = try SetRights(
+            rights, plan, items[item].facts, read: storage.rows(of:where:isAmong:))
     }
 
     private mutating func isOutdated(_ item: Int) -> Bool {
@@ -359,11 +376,12 @@ struct BatchDecision {
                 maxRevision: admitted.request.maxRevision,
                 dependency: item.set.dependencyIdentifier, followsRetryable: work.hasRetryable)
             try Acceptance.judge(
-                plan, in: context, facts: facts, schema: storage.schema, rules: rules)
+                plan, in: context, facts: facts, schema: storage.schema, rules: rules,
+                rights: item.rights)
             facts.clearEarlierRecords(with: plan)
             return .acceptable(
                 SetWork(
-                    request: item.factsRequest, plan: plan, facts: facts,
+                    request: item.factsRequest, plan: plan, facts: facts, rights: item.rights,
                     timestamp: item.set.timestamp, now: now))
         } catch {
             return .refused(error)

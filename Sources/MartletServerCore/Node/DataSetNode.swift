@@ -1,5 +1,6 @@
 package import MartletModel
 package import MartletProtocol
+package import MartletRules
 import OpenSSLKit
 
 /// The one writer of a data set. It decides on change sets and makes the answers.
@@ -14,6 +15,9 @@ package final class DataSetNode {
 
     /// The rules for the roles of users. A change takes effect with the next batch.
     package var rules: Rules
+    /// The policies that say who may change which rows; nil if the data set has none. A change takes
+    /// effect with the next batch.
+    package var policies: RulesProgram?
     /// The most devices of a user. There is a limit because invented devices would stay for ever.
     package var devicesPerUser = 10_000
     /// The share of a request that is decided at a time.
@@ -225,7 +229,8 @@ package final class DataSetNode {
         if needsWriter {
             let external = try beginWhole(now: now)
             var batch = BatchDecision(
-                storage: storage, rules: rules, hashes: feed.builder(log: log), now: now,
+                storage: storage, rules: rules, policies: policies, hashes: feed.builder(log: log),
+                now: now,
                 devicesPerUser: devicesPerUser, share: share, unbearable: unbearable)
             works = try batch.decide(requests.map { needsNode($0) ? $0 : nil })
             try batch.addTruths(to: &works, filter: feed.filter, of: requests)

@@ -4,14 +4,19 @@ public struct Principal: Hashable, Sendable {
     public let name: String
     /// The user to whom the token belongs; nil if it belongs to no user.
     public let user: String?
-    /// The roles of the user, for `Rules`.
+    /// The roles of the user, for `Rules` and policies.
     public let roles: [String]
+    /// The claims of the token as texts, for policies.
+    public let claims: [String: String]
 
     /// Makes a principal.
-    public init(name: String, user: String? = nil, roles: [String] = []) {
+    public init(
+        name: String, user: String? = nil, roles: [String] = [], claims: [String: String] = [:]
+    ) {
         self.name = name
         self.user = user
         self.roles = roles
+        self.claims = claims
     }
 
     /// The identity to which a device is bound: the user, so that a renewed token finds its device

@@ -1,5 +1,6 @@
 package import MartletModel
 package import MartletProtocol
+package import MartletRules
 
 /// The storage of a data set: its tables, its log, and the facts that Martlet keeps next to them.
 ///
@@ -81,7 +82,18 @@ package protocol ServerStorage: AnyObject {
     /// Returns whether a set with that identifier has been accepted or finally refused.
     func isDecided(_ identifier: String) throws(StorageFault) -> Bool
     func facts(for requests: [FactsRequest]) throws(StorageFault) -> [SetFacts]
-    /// Carries out sets that were judged acceptable, in order.
+    /// Returns rows for conditions of policies: of a type, those whose column has one of the values, or
+    /// all if `values` is nil. It may return more, and it leaves out rows that no device can receive.
+    ///
+    /// - Parameters:
+    ///   - type: The position of the type in the schema.
+    ///   - column: The column, by its position in a `RuleRow`.
+    ///   - values: Integers or texts.
+    func rows(
+        of type: Int, where column: Int, isAmong values: [Value]?
+    ) throws(StorageFault) -> [RuleRow]
+    /// Carries out sets that were judged acceptable, in order. A set whose rows its `rights` do not
+    /// allow is refused.
     ///
     /// - Returns: Their outcomes. The first refusal is the last outcome, because the sets behind it
     ///   were not tried.
@@ -211,17 +223,21 @@ package struct SetWork: Sendable {
     package let request: FactsRequest
     package let plan: SetPlan
     package let facts: SetFacts
+    /// The judgement by the data set's policies; nil if it has none.
+    package let rights: SetRights?
     /// The user's time, as the device sent it.
     package let timestamp: String?
     /// Milliseconds since 1970.
     package let now: Int64
 
     package init(
-        request: FactsRequest, plan: SetPlan, facts: SetFacts, timestamp: String?, now: Int64
+        request: FactsRequest, plan: SetPlan, facts: SetFacts, rights: SetRights? = nil,
+        timestamp: String?, now: Int64
     ) {
         self.request = request
         self.plan = plan
         self.facts = facts
+        self.rights = rights
         self.timestamp = timestamp
         self.now = now
     }

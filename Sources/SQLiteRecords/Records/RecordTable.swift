@@ -242,6 +242,31 @@ package final class RecordTable {
         }
     }
 
+    /// Calls `body` with the records whose column is equal to a value by the column's collation, in any
+    /// order; with all records if no column is given. It leaves out rows that no wire carries.
+    /// - Precondition: `body` does not use the table.
+    /// - Throws: `SQLiteError` if the database cannot be read.
+    package func visit(
+        where column: (name: String, value: Value)?, body: (RecordID, Attributes) -> Void
+    ) throws(SQLiteError) {
+        let columns = type.attributes.isEmpty ? "" : ", \(names.allColumns)"
+        let condition = column.map { "\(SQLName.quoted($0.name)) = ?1 AND " } ?? ""
+        let statement = try connection.statement(
+            """
+            SELECT \(names.key)\(columns) FROM \(names.table) \
+            WHERE \(condition)\(names.key) IS NOT NULL
+            """)
+        defer { statement.reset() }
+        if let column { statement.bind(1, column.value, kind: .any) }
+        while try statement.step() {
+            do throws(SQLiteError) {
+                body(try statement.recordID(0), try whole(statement, from: 1))
+            } catch {
+                guard error.isMismatch else { throw error }
+            }
+        }
+    }
+
     /// Returns all attributes of the current row.
     private func whole(_ row: Statement, from first: Int32) throws(SQLiteError) -> Attributes {
         let attributes = try names.all.attributes(of: row, from: first)

@@ -150,7 +150,8 @@ private struct RulesReference {
                 try evaluator.maySelect(row, of: type))
             try judge(
                 "DELETE FROM \(table.name) WHERE id = \(id)", viewer,
-                try evaluator.mayDelete(row, of: type))
+                try evaluator.maySelect(row, of: type)
+                    && evaluator.refusalToDelete(row, of: type) == nil)
             for _ in 0..<2 {
                 let columns = table.columns.indices.filter { _ in chance.percent(50) }
                 guard !columns.isEmpty else { continue }
@@ -164,15 +165,17 @@ private struct RulesReference {
                 try judge(
                     "UPDATE \(table.name) SET \(list.joined(separator: ", ")) WHERE id = \(id)",
                     viewer,
-                    try evaluator.mayUpdate(
-                        row, to: new, columns: columns.map { table.columns[$0].name }, of: type))
+                    try evaluator.maySelect(row, of: type)
+                        && evaluator.refusalToUpdate(
+                            row, columns: columns.map { table.columns[$0].name }, of: type) == nil
+                        && evaluator.refusalToLeave(new, of: type) == nil)
             }
         }
         for number in 0..<4 {
             let row = RandomRules.row(Int64(100 + number), of: table, &chance)
             try judge(
                 Self.insertion(row, table.names, into: table), viewer,
-                try evaluator.mayInsert(row, columns: table.names, of: type))
+                try evaluator.refusalToInsert(row, columns: table.names, of: type) == nil)
         }
     }
 

@@ -1,0 +1,82 @@
+import MartletModel
+import MartletRules
+import MartletServerCore
+import PostgresKit
+
+extension DataSetSession {
+    /// Reads rows for conditions of policies; see `ServerStorage.rows`.
+    func ruleRows(
+        of type: Int, where column: Int, isAmong values: [Value]?
+    ) throws(PostgresError) -> [RuleRow] {
+        let form = model.forms[type]
+        let found = column == 0 ? form.table.key : form.table.columns[column - 1]
+        let answers = try run(takePending() + [form.reading(where: found, isAmong: values)])
+        guard let answer = answers.last else { return [] }
+        var rows: [RuleRow] = []
+        rows.reserveCapacity(answer.count)
+        for row in 0..<answer.count {
+            do throws(PostgresError) {
+                let id = try form.id(answer, row, 0)
+                rows.append([id.value] + (try form.attributes(answer, row).values))
+            } catch {
+                guard error.isUnsendable else { throw error }
+            }
+        }
+        return rows
+    }
+}
+
+extension TableFormat {
+    /// Selects the rows whose column has one of the values, or all rows if `values` is nil, or if the
+    /// column's type does not compare as the values that devices have of it.
+    fileprivate func reading(where column: PostgresColumn, isAmong values: [Value]?)
+        -> PostgresStatement
+    {
+        let all = "SELECT \(all()) FROM \(table.sqlName) AS t"
+        guard let values, let compared = column.compared(values) else {
+            return PostgresStatement(all)
+        }
+        return PostgresStatement(
+            "\(all) WHERE t.\(column.sqlName) = ANY ($1::\(compared.type)[])",
+            [.array(PostgresArray(compared.values))])
+    }
+}
+
+extension PostgresColumn {
+    /// Returns the values to which the column is compared, and their type; nil if the column's type
+    /// does not compare as they do.
+    fileprivate func compared(_ values: [Value]) -> (type: String, values: [PostgresValue])? {
+        switch form {
+        case .integer:
+            let numbers = values.compactMap { value -> PostgresValue? in
+                if case .integer(let number) = value { .integer(number) } else { nil }
+            }
+            return ("bigint", numbers)
+        case .text where !declaration.hasPrefix("character(") && !declaration.hasPrefix("bpchar"):
+            return ("text", Self.texts(values))
+        case .uuid:
+            return ("uuid", Self.texts(values.filter(Self.isUUID)))
+        default: return nil
+        }
+    }
+
+    private static func texts(_ values: [Value]) -> [PostgresValue] {
+        values.compactMap { value in
+            // PostgreSQL has no text with this character, so no row is equal to one.
+            if case .text(let text) = value, !text.utf8.contains(0) { .text(text) } else { nil }
+        }
+    }
+
+    /// Returns whether a text has the form in which PostgreSQL writes a UUID.
+    private static func isUUID(_ value: Value) -> Bool {
+        guard case .text(let text) = value, text.utf8.count == 36 else { return false }
+        return text.utf8.enumerated().allSatisfy { index, byte in
+            switch index {
+            case 8, 13, 18, 23: byte == UInt8(ascii: "-")
+            default:
+                (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+                    || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
+            }
+        }
+    }
+}

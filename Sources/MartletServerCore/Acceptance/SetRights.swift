@@ -1,0 +1,183 @@
+package import MartletModel
+package import MartletRules
+
+/// The judgement on a set by the policies of the data set.
+///
+/// The records that a set names are judged in the state before the set. Its new and changed rows are
+/// judged once they are written, as PostgreSQL would in a transaction of all its INSERTs, then its
+/// UPDATEs, then its DELETEs: a condition finds the rows that come earlier in this order, and neither
+/// the row itself nor later ones. So no set gives its author a right that the set itself needs.
+///
+/// What ON DELETE actions and triggers do needs no right, as in PostgreSQL.
+package struct SetRights: Sendable {
+    private let rights: RowRights
+    private let plan: SetPlan
+    private let facts: SetFacts
+    /// The rows of the named and the affected records before the set.
+    private var before: [RecordAddress: RuleRow] = [:]
+    /// The records of the facts that the principal may not see. For him they do not exist.
+    private var hidden: Set<RecordAddress> = []
+    /// Why the set is not allowed, as far as the state before it tells.
+    private(set) var refusal: Refusal?
+
+    /// Judges the named records in the present state.
+    ///
+    /// - Complexity: O(*n*) in the number of records, each with the look-ups of its policies.
+    init(
+        _ rights: RowRights, _ plan: SetPlan, _ facts: SetFacts, read: RowReading<StorageFault>
+    ) throws(StorageFault) {
+        self.rights = rights
+        self.plan = plan
+        self.facts = facts
+        let named = (plan.updates + plan.deletes).map { facts.permanentAddress(of: $0.address) }
+        let found = try Self.rows(of: named + facts.affected.map(\.address), read)
+        before = found
+        (hidden, refusal) = try Self.working(read) { [self] rows in
+            try judge(rights.evaluator(over: rows))
+        }
+    }
+
+    /// Returns facts as the principal may know them.
+    func visibleFacts(of facts: SetFacts) -> SetFacts {
+        guard !hidden.isEmpty else { return facts }
+        var visible = facts
+        for address in hidden { visible.rows[address] = nil }
+        visible.affected.removeAll { hidden.contains($0.address) }
+        return visible
+    }
+
+    private func judge(
+        _ evaluator: RuleEvaluator
+    ) throws -> (hidden: Set<RecordAddress>, refusal: Refusal?) {
+        var (hidden, refusal): (Set<RecordAddress>, Refusal?) = ([], nil)
+        for row in facts.affected
+        where try !evaluator.sees(before[row.address], row.address.type) {
+            hidden.insert(row.address)
+        }
+        for (changes, command) in [(plan.updates, PolicyCommand.update), (plan.deletes, .delete)] {
+            for change in changes {
+                let address = facts.permanentAddress(of: change.address)
+                guard let row = before[address], try evaluator.sees(row, address.type) else {
+                    hidden.insert(address)
+                    continue
+                }
+                guard refusal == nil else { continue }
+                let found =
+                    command == .delete
+                    ? try evaluator.refusalToDelete(row, of: address.type)
+                    : try evaluator.refusalToUpdate(
+                        row, columns: change.attributes.names, of: address.type)
+                refusal = found.map { self.refusal(for: $0, command, address.type) }
+            }
+        }
+        return (hidden, refusal)
+    }
+
+    /// Returns why the set is not allowed, once it is carried out; nil if it is.
+    ///
+    /// - Parameters:
+    ///   - assigned: The permanent ids of the records that the set creates.
+    ///   - read: Reads the rows as the set has left them.
+    package func refusal<Fault: Error>(
+        assigned: [RecordAddress: RecordID],
+        read: (_ type: Int, _ column: Int, _ values: [Value]?) throws(Fault) -> [RuleRow]
+    ) throws(Fault) -> Refusal? {
+        let created = plan.creates.map { create in
+            RecordAddress(create.type, assigned[create.address] ?? create.id)
+        }
+        let changed = plan.updates.map { facts.permanentAddress(of: $0.address) }
+        guard !created.isEmpty || !changed.isEmpty else { return nil }
+        let after = try Self.rows(of: created + changed, read)
+        return try Self.working(read) { rows in
+            for address in created { rows.replaced[address] = .some(nil) }
+            for (address, row) in before { rows.replaced[address] = row }
+            let evaluator = rights.evaluator(over: rows)
+            for (create, address) in zip(plan.creates, created) {
+                guard let row = after[address] else { continue }
+                let names = create.attributes.names
+                if let found = try evaluator.refusalToInsert(row, columns: names, of: address.type)
+                {
+                    return refusal(for: found, .insert, address.type)
+                }
+                rows.replaced[address] = nil
+            }
+            for address in changed {
+                guard let row = after[address] else { continue }
+                if let found = try evaluator.refusalToLeave(row, of: address.type) {
+                    return refusal(for: found, nil, address.type)
+                }
+                rows.replaced[address] = nil
+            }
+            return nil
+        }
+    }
+
+    // MARK: - Rows
+
+    private static func rows<Fault: Error>(
+        of addresses: [RecordAddress], _ read: RowReading<Fault>
+    ) throws(Fault) -> [RecordAddress: RuleRow] {
+        var ids: [Int: [Value]] = [:]
+        for address in addresses { ids[address.type, default: []].append(address.id.value) }
+        var rows: [RecordAddress: RuleRow] = [:]
+        for (type, values) in ids.sorted(by: { $0.key < $1.key }) {
+            for row in try read(type, 0, values) { rows[RecordAddress(type, row)] = row }
+        }
+        return rows
+    }
+
+    /// Calls `body` with look-ups. What it throws comes from reading.
+    private static func working<Fault: Error, Result>(
+        _ read: RowReading<Fault>, _ body: (RowLookups) throws -> Result
+    ) throws(Fault) -> Result {
+        do {
+            return try withoutActuallyEscaping(read) { read in try body(RowLookups(read)) }
+        } catch let fault as Fault {
+            throw fault
+        } catch {
+            preconditionFailure("only reading rows throws: \(error)")
+        }
+    }
+
+    // MARK: - Words
+
+    /// Returns the refusal of a set.
+    ///
+    /// - Parameter command: What the policies do not allow; nil if they do not allow the row that a
+    ///   change made.
+    private func refusal(
+        for found: RuleRefusal, _ command: PolicyCommand?, _ type: Int
+    ) -> Refusal {
+        let name = "“\(rights.schema.types[type].name)”"
+        let verb =
+            switch command {
+            case .insert: "create"
+            case .delete: "delete"
+            case .select, .update, nil: "update"
+            }
+        let row =
+            command == .insert || command == nil
+            ? "a record of \(name) like this" : "this record of \(name)"
+        switch found {
+        case .privilege(_, let columns) where columns.isEmpty:
+            return Refusal(.permission, "you may not \(verb) records of \(name)")
+        case .privilege(_, let columns):
+            let list = columns.map { "“\($0)”" }.joined(separator: ", ")
+            return Refusal(.permission, "you may not write \(list) of \(name)")
+        case .unpermitted:
+            return Refusal(
+                .permission, "no policy lets you \(command == nil ? "leave" : verb) \(row)")
+        case .restricted(let policy):
+            return Refusal(
+                .permission,
+                "the policy “\(policy)” does not let you \(command == nil ? "leave" : verb) \(row)")
+        }
+    }
+}
+
+extension RuleEvaluator {
+    /// Returns whether the viewer may see a row; false for one that is not there.
+    fileprivate func sees(_ row: RuleRow?, _ type: Int) throws -> Bool {
+        try row.map { try maySelect($0, of: type) } ?? false
+    }
+}

@@ -1,0 +1,85 @@
+import MartletModel
+package import MartletRules
+
+/// The rights of a principal to rows, by the policies of the data set, on one day.
+package struct RowRights: Sendable {
+    private let program: RulesProgram
+    private let viewer: Viewer
+
+    /// The milliseconds of a day.
+    private static let day: Int64 = 86_400_000
+
+    /// Makes the rights of a principal.
+    ///
+    /// - Parameter now: Milliseconds since 1970. The day is the one of UTC.
+    package init(_ program: RulesProgram, of principal: Principal, now: Int64) {
+        self.program = program
+        viewer = Viewer(
+            user: principal.user, roles: Set(principal.roles), claims: principal.claims,
+            today: now / Self.day - (now % Self.day < 0 ? 1 : 0))
+    }
+
+    /// The schema of the data set.
+    var schema: Schema { program.schema }
+
+    /// Returns what judges rows by these rights.
+    func evaluator(over rows: any RuleRows) -> RuleEvaluator {
+        RuleEvaluator(program, for: viewer, over: rows)
+    }
+}
+
+/// Reads the rows of a type whose column has one of the values, or all rows if `values` is nil. It
+/// may return more rows. Column 0 is the key.
+typealias RowReading<Fault: Error> = (
+    _ type: Int, _ column: Int, _ values: [Value]?
+) throws(Fault) -> [RuleRow]
+
+/// The rows that conditions read from a storage. Each look-up is done once.
+final class RowLookups: RuleRows {
+    private struct Lookup: Hashable {
+        let type: Int
+        let column: Int
+        let value: Value?
+    }
+
+    private let read: (Int, Int, [Value]?) throws -> [RuleRow]
+    private var known: [Lookup: [RuleRow]] = [:]
+    /// The rows of records that conditions find in another state than the storage has; nil if they
+    /// do not find the record.
+    var replaced: [RecordAddress: RuleRow?] = [:]
+
+    /// Makes look-ups over the rows that a storage reads.
+    init(_ read: @escaping (Int, Int, [Value]?) throws -> [RuleRow]) {
+        self.read = read
+    }
+
+    func visit(
+        _ type: Int, where match: (column: Int, value: Value)?,
+        _ body: (RuleRow) throws -> Bool
+    ) throws {
+        let lookup = Lookup(type: type, column: match?.column ?? 0, value: match?.value)
+        let rows = try known[lookup] ?? read(type, lookup.column, match.map { [$0.value] })
+        known[lookup] = rows
+        for row in rows where replaced.isEmpty || replaced[RecordAddress(type, row)] == nil {
+            guard try body(row) else { return }
+        }
+        for (address, row) in replaced where address.type == type {
+            guard let row else { continue }
+            guard try body(row) else { return }
+        }
+    }
+}
+
+extension RecordAddress {
+    /// The address of a row's record.
+    init(_ type: Int, _ row: RuleRow) {
+        switch row[0] {
+        case .integer(let number): self.init(type, .integer(number))
+        case .text(let text): self.init(type, .text(text))
+        default: preconditionFailure("a key is an integer or a text")
+        }
+    }
+}
+
+@available(*, unavailable)
+extension RowLookups: Sendable {}
