@@ -172,9 +172,9 @@ let suites: [Target] = [
     suite("RedisKitTests", "ConnectionKit", "RedisKit", "Waiting", "TestDatabases"),
     suite(
         "StorageConformanceTests", "ConnectionKit", "SQLiteKit", "SQLiteFaults", "CompressionKit",
-        "PostgresKit", "RedisKit", "MartletModel", "MartletProtocol", "SQLiteRecords",
-        "MartletServerCore", "MartletEmbedded", "MartletPostgres", "MartletRedis", "TestDatabases",
-        "TextComparison", "SetTexts"),
+        "PostgresKit", "RedisKit", "MartletModel", "MartletRules", "MartletProtocol",
+        "SQLiteRecords", "MartletServerCore", "MartletEmbedded", "MartletPostgres", "MartletRedis",
+        "TestDatabases", "TextComparison", "SetTexts"),
     suite(
         "MartletPostgresTests", "ConnectionKit", "RandomKit", "SQLiteKit", "OpenSSLKit",
         "PostgresKit",

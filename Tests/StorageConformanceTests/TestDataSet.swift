@@ -1,6 +1,7 @@
 import Foundation
 import MartletModel
 import MartletProtocol
+import MartletRules
 import SetTexts
 import Testing
 
@@ -14,6 +15,7 @@ final class TestDataSet: JSONServer {
 
     let kind: StorageKind
     var rules = Rules.everything
+    private(set) var policies: RulesProgram?
     var now: Int64 = 1_000
     private(set) var node: DataSetNode
     private(set) var storage: any ServerStorage
@@ -86,6 +88,12 @@ final class TestDataSet: JSONServer {
         asked.combine("compact \(newest)")
     }
 
+    /// Sets the policies that the next requests meet; nil for none.
+    func secure(by file: String?) throws {
+        policies = try file.map { try RulesProgram($0, schema: storage.schema) }
+        asked.combine(file)
+    }
+
     func rows(_ sql: String) throws -> String { try home.rows(sql) }
 
     /// Has the next record of a type get this id.
@@ -105,6 +113,7 @@ extension TestDataSet {
         _ texts: [String], as principal: Principal = .ada, gzip: Bool = false
     ) throws -> [Result<PreparedAnswer, Problem>] {
         node.rules = rules
+        node.policies = policies
         now += 1
         let requests = try texts.map { try admitted($0, as: principal, gzip: gzip) }
         let results = node.process(requests, now: now)

@@ -32,7 +32,7 @@ package struct SetRights: Sendable {
         let named = (plan.updates + plan.deletes).map { facts.permanentAddress(of: $0.address) }
         let found = try Self.rows(of: named + facts.affected.map(\.address), read)
         before = found
-        (hidden, refusal) = try Self.working(read) { [self] rows in
+        (hidden, refusal) = try RowLookups.working(read) { [self] rows in
             try judge(rights.evaluator(over: rows))
         }
     }
@@ -88,7 +88,7 @@ package struct SetRights: Sendable {
         let changed = plan.updates.map { facts.permanentAddress(of: $0.address) }
         guard !created.isEmpty || !changed.isEmpty else { return nil }
         let after = try Self.rows(of: created + changed, read)
-        return try Self.working(read) { rows in
+        return try RowLookups.working(read) { rows in
             for address in created { rows.replaced[address] = .some(nil) }
             for (address, row) in before { rows.replaced[address] = row }
             let evaluator = rights.evaluator(over: rows)
@@ -124,19 +124,6 @@ package struct SetRights: Sendable {
             for row in try read(type, 0, values) { rows[RecordAddress(type, row)] = row }
         }
         return rows
-    }
-
-    /// Calls `body` with look-ups. What it throws comes from reading.
-    private static func working<Fault: Error, Result>(
-        _ read: RowReading<Fault>, _ body: (RowLookups) throws -> Result
-    ) throws(Fault) -> Result {
-        do {
-            return try withoutActuallyEscaping(read) { read in try body(RowLookups(read)) }
-        } catch let fault as Fault {
-            throw fault
-        } catch {
-            preconditionFailure("only reading rows throws: \(error)")
-        }
     }
 
     // MARK: - Words

@@ -31,8 +31,8 @@ extension BatchDecision {
                     work.hasPostponed = true
                     continue
                 }
-                let types = truth?.types ?? []
-                var down = ChangeSet(types: filter.truth(types, for: request.principal))
+                let types = filter.truth(truth?.types ?? [], for: request.principal)
+                var down = ChangeSet(types: try visible(types, of: set, for: request.principal))
                 down.identifier = set.identifier
                 down.sequence = set.sequence
                 down.conflict = true
@@ -46,6 +46,16 @@ extension BatchDecision {
                 work.refusedSets.append(down)
             }
             works[index] = work
+        }
+    }
+
+    /// Returns the true rows of a set that the policies show to its sender.
+    private func visible(
+        _ types: [TypeChanges], of set: ChangeSet, for principal: Principal
+    ) throws(StorageFault) -> [TypeChanges] {
+        guard let policies, !types.isEmpty else { return types }
+        return try RowLookups.working(storage.rows(of:where:isAmong:)) { rows in
+            try RowRights(policies, of: principal, now: now).visible(types, of: set, over: rows)
         }
     }
 

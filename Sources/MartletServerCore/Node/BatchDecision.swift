@@ -39,9 +39,9 @@ struct BatchDecision {
 
     let storage: any ServerStorage
     private let rules: Rules
-    private let policies: RulesProgram?
+    let policies: RulesProgram?
     private let hashes: AnswerBuilder
-    private let now: Int64
+    let now: Int64
     private let devicesPerUser: Int
     private let share: SetMeasure.Share
     /// The positions of the sets of a single request that are put off without a try.

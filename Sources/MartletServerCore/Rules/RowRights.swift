@@ -1,4 +1,5 @@
 import MartletModel
+internal import MartletProtocol
 package import MartletRules
 
 /// The rights of a principal to rows, by the policies of the data set, on one day.
@@ -21,6 +22,34 @@ package struct RowRights: Sendable {
 
     /// The schema of the data set.
     var schema: Schema { program.schema }
+
+    /// Returns the truth of a refused set as the principal may see it. A record that he may not see is
+    /// one that does not exist: it is listed as deleted if the set names it, and else not at all.
+    func visible(
+        _ truth: [TypeChanges], of set: ChangeSet, over rows: RowLookups
+    ) throws -> [TypeChanges] {
+        let evaluator = evaluator(over: rows)
+        return try truth.compactMap { changes in
+            guard let index = schema.index(of: changes.name) else { return nil }
+            let named = set.types.filter { $0.name == changes.name }
+                .reduce(into: Set()) { $0.formUnion($1.create + $1.update + $1.delete) }
+            var visible = changes
+            visible.update = []
+            visible.entries = []
+            for entry in changes.entries {
+                let values = schema.types[index].attributes.map {
+                    entry.attributes[$0.name] ?? .null
+                }
+                if try evaluator.maySelect([entry.id.value] + values, of: index) {
+                    visible.update.append(entry.id)
+                    visible.entries.append(entry)
+                } else if named.contains(entry.oldID ?? entry.id) {
+                    visible.delete.append(entry.id)
+                }
+            }
+            return visible.update.isEmpty && visible.delete.isEmpty ? nil : visible
+        }
+    }
 
     /// Returns what judges rows by these rights.
     func evaluator(over rows: any RuleRows) -> RuleEvaluator {
@@ -51,6 +80,19 @@ final class RowLookups: RuleRows {
     /// Makes look-ups over the rows that a storage reads.
     init(_ read: @escaping (Int, Int, [Value]?) throws -> [RuleRow]) {
         self.read = read
+    }
+
+    /// Calls `body` with look-ups. What it throws comes from reading.
+    static func working<Fault: Error, Result>(
+        _ read: RowReading<Fault>, _ body: (RowLookups) throws -> Result
+    ) throws(Fault) -> Result {
+        do {
+            return try withoutActuallyEscaping(read) { read in try body(RowLookups(read)) }
+        } catch let fault as Fault {
+            throw fault
+        } catch {
+            preconditionFailure("only reading rows throws: \(error)")
+        }
     }
 
     func visit(

@@ -37,6 +37,8 @@ extension Simulator {
         if receipt.reason == .constraint, try changesCase(set) || meetsUnseen(set, receipt) {
             return
         }
+        // A person who does not see an own save may change records that the save had deleted.
+        if receipt.reason == .stale, save.isBesideUnapplied, hasDeleted(records, device) { return }
         // The save was made on top of one that was refused for such a reason.
         if receipt.reason == .dependency, records.contains(where: refused.contains) { return }
         guard mix.people == .together else {
@@ -46,7 +48,6 @@ extension Simulator {
             if refused.contains(where: { types.contains($0.type) }) { return }
             throw failure(sentence)
         }
-        // A person who does not see an own save may change records that the save had deleted.
         if records.contains(where: refused.contains) || save.isBesideUnapplied { return }
         let others = (Int(save.seenAll)..<logged.count).lazy
             .filter { save.isOnPast || self.owners[$0] != device.number }.map { self.logged[$0] }
@@ -55,6 +56,16 @@ extension Simulator {
             ? others.contains { touches($0, set) }
             : others.contains { isNear($0, set) } || !refused.isEmpty
         guard isExplained else { throw failure(sentence) }
+    }
+
+    /// Returns whether a device's own sets have deleted one of the records.
+    private func hasDeleted(_ records: [Ledger.Record], _ device: DeviceMachine) -> Bool {
+        zip(owners, logged).contains { owner, entry in
+            owner == device.number
+                && entry.types.contains { type in
+                    records.contains { $0.type == type.name && type.delete.contains($0.id) }
+                }
+        }
     }
 
     /// Returns whether a set refers to a record that its save deleted: SQLite lets REPLACE do so in a table that

@@ -19,18 +19,22 @@ private struct TestRows: RuleRows {
 }
 
 /// The same rows, policies and people in PostgreSQL and in Martlet.
-private struct RulesReference {
+struct RulesReference {
     private static let today: Int64 = 20_784  // 2026-11-27
     private let seed: UInt64
     private let rules: RandomRules
     private let program: RulesProgram
     private let connection: PostgresConnection
+    private let servers: RulesOnServers
     private var chance: Chance
     private var faults: [String] = []
     /// How many answers were compared, and how many of them allow something.
-    private(set) var counts = (compared: 0, allowed: 0)
+    private(set) var counts = (compared: 0, allowed: 0, judged: 0)
 
-    init(seed: UInt64, _ connection: PostgresConnection) throws {
+    /// - Parameters:
+    ///   - connection: The database that is the reference.
+    ///   - other: The one of Martlet's server.
+    init(seed: UInt64, _ connection: PostgresConnection, other: PostgresAddress) throws {
         self.seed = seed
         self.connection = connection
         chance = Chance(seed: seed)
@@ -45,6 +49,8 @@ private struct RulesReference {
         } catch {
             throw ReferenceFailure("seed \(seed): \(error)\n\(rules.file)")
         }
+        servers = try RulesOnServers(
+            rules, database: other, now: Self.today * 86_400_000 + 3_600_000)
         try fill()
     }
 
@@ -82,7 +88,8 @@ private struct RulesReference {
             let columns = table.columns.map { "\($0.name) \($0.kind.sql)" }
             try connection.execute(
                 """
-                CREATE TABLE \(table.name) (id bigint PRIMARY KEY, \(columns.joined(separator: ", ")));
+                CREATE TABLE \(table.name) (
+                    id bigint PRIMARY KEY DEFAULT \(rows.count + 1), \(columns.joined(separator: ", ")));
                 ALTER TABLE \(table.name) ENABLE ROW LEVEL SECURITY;
                 """)
             for row in rows {
@@ -99,7 +106,7 @@ private struct RulesReference {
         }
     }
 
-    private static func insertion(
+    static func insertion(
         _ row: [Value], _ columns: [String], into table: RandomRules.Table
     ) -> String {
         """
@@ -151,7 +158,8 @@ private struct RulesReference {
             try judge(
                 "DELETE FROM \(table.name) WHERE id = \(id)", viewer,
                 try evaluator.maySelect(row, of: type)
-                    && evaluator.refusalToDelete(row, of: type) == nil)
+                    && evaluator.refusalToDelete(row, of: type) == nil,
+                .delete(id), of: table.name)
             for _ in 0..<2 {
                 let columns = table.columns.indices.filter { _ in chance.percent(50) }
                 guard !columns.isEmpty else { continue }
@@ -168,19 +176,29 @@ private struct RulesReference {
                     try evaluator.maySelect(row, of: type)
                         && evaluator.refusalToUpdate(
                             row, columns: columns.map { table.columns[$0].name }, of: type) == nil
-                        && evaluator.refusalToLeave(new, of: type) == nil)
+                        && evaluator.refusalToLeave(new, of: type) == nil,
+                    .update(
+                        id, columns.map { table.columns[$0].name }, columns.map { new[$0 + 1] }),
+                    of: table.name)
             }
         }
-        for number in 0..<4 {
-            let row = RandomRules.row(Int64(100 + number), of: table, &chance)
+        for _ in 0..<4 {
+            let row = RandomRules.row(
+                Int64(rules.rows[type].count + 1), of: table, &chance)
+            let (names, values) = (Array(table.names.dropFirst()), Array(row.dropFirst()))
             try judge(
-                Self.insertion(row, table.names, into: table), viewer,
-                try evaluator.refusalToInsert(row, columns: table.names, of: type) == nil)
+                Self.insertion(values, names, into: table), viewer,
+                try evaluator.refusalToInsert(row, columns: names, of: type) == nil,
+                .create(names, values), of: table.name)
         }
     }
 
-    /// Runs a statement, which is undone, and compares whether it is allowed.
-    private mutating func judge(_ sql: String, _ viewer: Viewer, _ answer: Bool) throws {
+    /// Runs a statement, which is undone, and compares whether it is allowed; for some statements on
+    /// Martlet's servers as well.
+    private mutating func judge(
+        _ sql: String, _ viewer: Viewer, _ answer: Bool, _ operation: RulesOnServers.Operation,
+        of table: String
+    ) throws {
         var isAllowed = false
         do {
             try connection.execute("SAVEPOINT one")
@@ -193,6 +211,14 @@ private struct RulesReference {
             }
         }
         judge(sql, viewer, isAllowed, answer)
+        guard chance.percent(4) else { return }
+        for verdict in try servers.verdicts(on: operation, of: table, by: viewer) {
+            counts.judged += 1
+            guard verdict.isAllowed != isAllowed, faults.count < 3 else { continue }
+            faults.append(
+                "\(sql) by \(viewer): PostgreSQL says \(isAllowed), the server on \(verdict.server):"
+                    + " \(verdict.words)")
+        }
     }
 
     private mutating func judge(
@@ -221,19 +247,22 @@ struct RulesReferenceTests {
     func randomPolicies() async throws {
         let servers = try await DatabaseServers.start()
         let database = try await TestDatabase.make(on: servers)
+        let other = try await TestDatabase.make(on: servers).address
         let counts = try await database.connected { connection in
             try RulesReference.makeRoles(connection)
-            var counts = (compared: 0, allowed: 0)
+            var counts = (compared: 0, allowed: 0, judged: 0)
             for seed in Self.first..<Self.first + Self.worlds {
-                var world = try RulesReference(seed: seed, connection)
+                var world = try RulesReference(seed: seed, connection, other: other)
                 let differences = try world.compare()
                 #expect(differences.isEmpty, "\(differences.joined(separator: "\n"))")
                 counts.compared += world.counts.compared
                 counts.allowed += world.counts.allowed
+                counts.judged += world.counts.judged
             }
-            return [counts.compared, counts.allowed]
+            return [counts.compared, counts.allowed, counts.judged]
         }
         // Neither “always” nor “never” would pass.
+        #expect(counts[2] > 10)
         #expect(counts[1] * 10 > counts[0] && counts[1] * 10 < counts[0] * 9, "\(counts)")
     }
 }

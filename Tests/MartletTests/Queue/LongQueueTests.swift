@@ -69,4 +69,30 @@ struct LongQueueTests {
         #expect(Double(double.moved) < 2.3 * Double(single.moved))
         #expect(Double(double.steps) < 2.3 * Double(single.steps), "\(single) \(double)")
     }
+
+    @Test("a verdict moves the sets that share a record with its own, through others as well")
+    func chain() throws {
+        let device = try DeviceFixture()
+        let teams = (1...5).map { TypeChanges.created("teams", $0, at: 1, ["name": "first"]) }
+        try device.apply(teams.map { .entry(1, $0) }, reaching: 1)
+        // Each of the first four shares a record with the one before it.
+        for (name, records) in [
+            ("a", [1]), ("b", [1, 2]), ("c", [2, 3]), ("d", [3, 4]), ("e", [5]),
+        ] {
+            try device.write { context in
+                for id in records {
+                    try context.update("teams", .integer(Int64(id)), ["name": .text(name)])
+                }
+            }
+        }
+        let first = try device.gather().changeSets[0]
+        let report = try device.apply(
+            [.entry(2, own: first.identifier, .updated("teams", 1, at: 2, ["name": "a"]))],
+            reaching: 2)
+        #expect(report.movedSets == 3)
+        #expect(
+            try device.rows(
+                "SELECT group_concat(name, '') FROM (SELECT name FROM teams ORDER BY id)")
+                == [[.text("bcdde")]])
+    }
 }
