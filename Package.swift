@@ -152,7 +152,8 @@ let suites: [Target] = [
         "MartletProtocol", "MartletStore", "Waiting", "TestFolders"),
     suite(
         "MartletServerCoreTests", "SQLiteKit", "SQLiteFaults", "MartletModel", "MartletRules",
-        "MartletProtocol", "SQLiteRecords", "MartletServerCore", "MartletEmbedded", "MartletTesting", "SetTexts"),
+        "MartletProtocol", "SQLiteRecords", "MartletServerCore", "MartletEmbedded",
+        "MartletTesting", "SetTexts"),
     suite(
         "MartletTestingTests", "MartletModel", "MartletProtocol", "MartletDevice", "Martlet",
         "MartletTesting", "Waiting", "SocketTalk"),

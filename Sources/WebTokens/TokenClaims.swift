@@ -15,10 +15,14 @@ public struct TokenClaims: Hashable, Sendable {
     public let notBefore: Int64?
 
     private let texts: [String: String]
+    private let others: [String: String]
     private let lists: [String: [String]]
 
     /// Returns a claim that is a text; nil if there is none.
     public func text(_ name: String) -> String? { texts[name] }
+
+    /// The claims that are texts, integers or Booleans, as texts, without the times.
+    public var values: [String: String] { texts.merging(others) { text, _ in text } }
 
     /// Returns a claim that is a list of texts, or one text; empty if there is none.
     public func list(_ name: String) -> [String] {
@@ -29,6 +33,7 @@ public struct TokenClaims: Hashable, Sendable {
     ///   type.
     init(_ payload: [UInt8]) throws(TokenRefusal) {
         var texts: [String: String] = [:]
+        var others: [String: String] = [:]
         var lists: [String: [String]] = [:]
         var moments: [String: Double] = [:]
         var isRight = true
@@ -43,6 +48,13 @@ public struct TokenClaims: Hashable, Sendable {
                     case .integer(let seconds): moments[name] = Double(seconds)
                     case .real(let seconds): moments[name] = seconds
                     default: isRight = false
+                    }
+                case .number, .boolean:
+                    if Self.moments.contains(name) || Self.named.contains(name) { isRight = false }
+                    switch try json.readValue() {
+                    case .integer(let number): others[name] = "\(number)"
+                    case .boolean(let flag): others[name] = "\(flag)"
+                    default: break
                     }
                 default:
                     // A time claim of the wrong type, such as null, must not be treated as absent.
@@ -61,6 +73,7 @@ public struct TokenClaims: Hashable, Sendable {
             let notBefore = Self.whole(moments["nbf"], .up)
         else { throw .malformed }
         self.texts = texts
+        self.others = others
         self.lists = lists
         self.expires = expires
         self.notBefore = notBefore

@@ -1,5 +1,6 @@
 import Foundation
 import MartletServer
+import MartletServerCore
 import OpenSSLKit
 import SocketTalk
 import Synchronization
@@ -86,6 +87,18 @@ struct SignedTokenTests {
         let path = folder.path + "/keys.json"
         try Data(issuer.keys.utf8).write(to: URL(fileURLWithPath: path))
         return path
+    }
+
+    @Test("its claims are those of the principal")
+    func claims() throws {
+        let (issuer, folder) = (Issuer(), TemporaryFolder())
+        let settings = SignedTokenSettings(keyFile: try Self.keyFile(issuer, in: folder))
+        var tokens = try SignedTokens(settings, log: ServerLog(minimum: .error) { _ in })
+        let token = [UInt8](try issuer.token(["club": "north", "age": 7]).utf8)
+        let principal = try tokens.record(of: token, now: 1_500_000_000_000).principal
+        #expect(principal.user == "ann" && principal.roles == ["coach"])
+        #expect(principal.claims["club"] == "north" && principal.claims["age"] == "7")
+        #expect(principal.claims["exp"] == nil)
     }
 
     @Test("a good one opens the data set it names, beside the server's own tokens")

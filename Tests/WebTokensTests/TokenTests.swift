@@ -151,6 +151,18 @@ struct TokenSignatureTests {
         #expect(refusal(verifier, [UInt8](Samples.pss.utf8)) == .forged)
     }
 
+    @Test("texts, integers and Booleans are claims as texts; times, lists and other values are not")
+    func values() throws {
+        let payload = """
+            {"sub":"ann","exp":9,"club":"north","age":-7,"admin":true,"x":1.5,"n":null,"l":["a"],"o":{}}
+            """
+        let claims = try TokenClaims([UInt8](payload.utf8))
+        #expect(claims.values == ["sub": "ann", "club": "north", "age": "-7", "admin": "true"])
+        for odd in [#""sub":7"#, #""iss":true"#, #""exp":false"#, #""aud":7"#] {
+            #expect(throws: TokenRefusal.malformed) { try TokenClaims([UInt8]("{\(odd)}".utf8)) }
+        }
+    }
+
     @Test("no byte of a token can be changed, and none left out")
     func changed() throws {
         let keys = try TokenKeys(file: [UInt8](Samples.ed25519PEM.utf8))

@@ -75,7 +75,7 @@ struct SignedTokens {
         return TokenRecord(
             identifier: "jwt-" + Hexadecimal.text([UInt8](hash[..<6])), dataSet: dataSet,
             user: user, roles: roles, device: nil, created: now, revoked: nil,
-            expires: (expires + settings.leeway) * 1_000)
+            expires: (expires + settings.leeway) * 1_000, claims: claims.values)
     }
 
     /// Reads the keys again if their file has changed. Checks the file once a second at most.

@@ -18,6 +18,8 @@ public struct TokenRecord: Hashable, Sendable {
     public let revoked: Int64?
     /// The time when the token expires, in milliseconds since 1970; nil if it does not expire.
     var expires: Int64?
+    /// The claims of a signed token as texts, for policies.
+    var claims: [String: String] = [:]
 
     /// Returns whether the token has not expired.
     ///
@@ -28,6 +30,6 @@ public struct TokenRecord: Hashable, Sendable {
 
     /// The principal of a request with this token.
     public var principal: Principal {
-        Principal(name: identifier, user: user, roles: roles)
+        Principal(name: identifier, user: user, roles: roles, claims: claims)
     }
 }

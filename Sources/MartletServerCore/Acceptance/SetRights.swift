@@ -23,9 +23,9 @@ package struct SetRights: Sendable {
     /// Judges the named records in the present state.
     ///
     /// - Complexity: O(*n*) in the number of records, each with the look-ups of its policies.
-    init(
-        _ rights: RowRights, _ plan: SetPlan, _ facts: SetFacts, read: RowReading<StorageFault>
-    ) throws(StorageFault) {
+    init<Fault: Error>(
+        _ rights: RowRights, _ plan: SetPlan, _ facts: SetFacts, read: RowReading<Fault>
+    ) throws(Fault) {
         self.rights = rights
         self.plan = plan
         self.facts = facts
