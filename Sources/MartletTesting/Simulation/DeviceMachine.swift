@@ -44,6 +44,8 @@ final class DeviceMachine {
     var lastArrival: Int64 = 0
     /// The bytes of the last answer or batch, whose slices may still be applied.
     var received = 0
+    /// Whether the last answers were stored to be applied together with the next one.
+    var isStaging = false
 
     /// The milliseconds without a byte after which the device gives an exchange up.
     let patience: Int64 = 15_000

@@ -47,13 +47,15 @@ extension DeviceMachine {
     ) -> (actions: [DeviceNode.Action], excess: String?) {
         guard let node else { return ([], nil) }
         switch event {
-        case .answered(_, _, let body, _): received = body.count
+        case .answered(_, _, let body, _): received = (isStaging ? received : 0) + body.count
         case .streamed(_, let batch): received = batch.count
         case .snapshotFetched, .partFetched: received = 1 << 20
         default: break
         }
         let before = disk.work
         let actions = node.handle(event, now: now)
+        let hasApplied = actions.contains { if case .notify(.applied) = $0 { true } else { false } }
+        if hasApplied { isStaging = false } else if case .answered = event { isStaging = true }
         guard !disk.isDown else { return (actions, nil) }
         let excess = allowance.excess(disk.work.since(before), bytes: received) {
             // If the disk fails, the number of sets is unknown, and the work is not judged.
