@@ -155,4 +155,33 @@ struct PolicyTests {
         #expect(fine.fate == "accepted 4")
         #expect(try server.rows("SELECT count(*) FROM players WHERE team_id = 1") == "0")
     }
+
+    @Test(
+        "a set whose rows are not allowed leaves nothing, and takes nothing of the sets around it",
+        arguments: StorageKind.all)
+    func around(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        let fees = [("1", 1, 9), ("2", 2, 900), ("2", 2, 8)].map { id, revision, fee in
+            SetText().update("players", id, "\"revision\":\(revision),\"fee\":\(fee)")
+        }
+        let sets = try server.exchange(fees, from: "d2", as: Self.bob).changeSets
+        #expect(sets.map(\.fate).sorted() == ["accepted 3", "accepted 4", "permission"])
+        #expect(try server.rows("SELECT id, fee FROM players ORDER BY id") == "1|9\n2|8")
+        #expect(try server.rows("SELECT revision FROM martlet_log ORDER BY 1") == "1\n2\n3\n4")
+        try server.restart()
+        #expect(server.node.head.revision == 4)
+    }
+
+    @Test("a set waits for a set before it that may yet give the right", arguments: StorageKind.all)
+    func waits(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        // The first waits for a set that has not arrived.
+        let joins = SetText("j", sequence: 1, after: "missing").create(
+            "members", "-1", #""person":"ann","team_id":1"#)
+        let change = SetText("c", sequence: 2).update("players", "2", #""revision":2,"name":"X""#)
+        let sets = try server.exchange([joins, change], from: "d3", as: Self.ann).changeSets
+        #expect(sets.map(\.retryAfter) == [1, 1])
+        #expect(sets.map(\.reason) == [.dependency, .dependency])
+        #expect(sets.allSatisfy { $0.types.isEmpty })
+    }
 }

@@ -4,14 +4,14 @@ import MartletServerCore
 import PostgresKit
 
 extension DataSetSession {
-    /// Reads rows for conditions of policies; see `ServerStorage.rows`.
+    /// Reads rows for conditions of policies; see `ServerStorage.rows`. Pending writes are left alone:
+    /// they belong to earlier sets, and a savepoint of the present one may be open.
     func ruleRows(
         of type: Int, where column: Int, isAmong values: [Value]?
     ) throws(PostgresError) -> [RuleRow] {
         let form = model.forms[type]
         let found = column == 0 ? form.table.key : form.table.columns[column - 1]
-        let answers = try run(takePending() + [form.reading(where: found, isAmong: values)])
-        guard let answer = answers.last else { return [] }
+        let answer = try run([form.reading(where: found, isAmong: values)])[0]
         var rows: [RuleRow] = []
         rows.reserveCapacity(answer.count)
         for row in 0..<answer.count {

@@ -13,6 +13,9 @@ package struct SetRights: Sendable {
     private let rights: RowRights
     private let plan: SetPlan
     private let facts: SetFacts
+    /// Whether an earlier set of the request was refused and may yet be accepted. What it changes may
+    /// give the right that is missing now.
+    private let followsRetryable: Bool
     /// The rows of the named and the affected records before the set.
     private var before: [RecordAddress: RuleRow] = [:]
     /// The records of the facts that the principal may not see. For him they do not exist.
@@ -24,8 +27,10 @@ package struct SetRights: Sendable {
     ///
     /// - Complexity: O(*n*) in the number of records, each with the look-ups of its policies.
     init<Fault: Error>(
-        _ rights: RowRights, _ plan: SetPlan, _ facts: SetFacts, read: RowReading<Fault>
+        _ rights: RowRights, _ plan: SetPlan, _ facts: SetFacts, followsRetryable: Bool,
+        read: RowReading<Fault>
     ) throws(Fault) {
+        self.followsRetryable = followsRetryable
         self.rights = rights
         self.plan = plan
         self.facts = facts
@@ -59,6 +64,7 @@ package struct SetRights: Sendable {
                 let address = facts.permanentAddress(of: change.address)
                 guard let row = before[address], try evaluator.sees(row, address.type) else {
                     hidden.insert(address)
+                    if followsRetryable { refusal = Self.waiting }
                     continue
                 }
                 guard refusal == nil else { continue }
@@ -89,8 +95,8 @@ package struct SetRights: Sendable {
         guard !created.isEmpty || !changed.isEmpty else { return nil }
         let after = try Self.rows(of: created + changed, read)
         return try RowLookups.working(read) { rows in
-            for address in created { rows.replaced[address] = .some(nil) }
-            for (address, row) in before { rows.replaced[address] = row }
+            for address in created { rows.replace(address, by: nil) }
+            for (address, row) in before { rows.replace(address, by: row) }
             let evaluator = rights.evaluator(over: rows)
             for (create, address) in zip(plan.creates, created) {
                 guard let row = after[address] else { continue }
@@ -99,14 +105,14 @@ package struct SetRights: Sendable {
                 {
                     return refusal(for: found, .insert, address.type)
                 }
-                rows.replaced[address] = nil
+                rows.restore(address)
             }
             for address in changed {
                 guard let row = after[address] else { continue }
                 if let found = try evaluator.refusalToLeave(row, of: address.type) {
                     return refusal(for: found, nil, address.type)
                 }
-                rows.replaced[address] = nil
+                rows.restore(address)
             }
             return nil
         }
@@ -128,6 +134,10 @@ package struct SetRights: Sendable {
 
     // MARK: - Words
 
+    private static let waiting = Refusal(
+        .dependency, "the right to it may depend on a set before it, which is not decided yet",
+        retryAfter: Acceptance.dependencyWaitSeconds)
+
     /// Returns the refusal of a set.
     ///
     /// - Parameter command: What the policies do not allow; nil if they do not allow the row that a
@@ -135,6 +145,7 @@ package struct SetRights: Sendable {
     private func refusal(
         for found: RuleRefusal, _ command: PolicyCommand?, _ type: Int
     ) -> Refusal {
+        if followsRetryable { return Self.waiting }
         let name = "“\(rights.schema.types[type].name)”"
         let verb =
             switch command {

@@ -290,7 +290,9 @@ struct BatchDecision {
         guard let policies, let plan = items[item].factsRequest.plan else { return }
         let rights = RowRights(policies, of: items[item].factsRequest.principal, now: now)
         items[item].rights = try SetRights(
-            rights, plan, items[item].facts, read: storage.rows(of:where:isAmong:))
+            rights, plan, items[item].facts,
+            followsRetryable: works[items[item].request]?.hasRetryable ?? false,
+            read: storage.rows(of:where:isAmong:))
     }
 
     private mutating func isOutdated(_ item: Int) -> Bool {

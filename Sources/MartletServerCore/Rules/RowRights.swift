@@ -71,11 +71,18 @@ final class RowLookups: RuleRows {
         let value: Value?
     }
 
+    private struct Column: Hashable {
+        let type: Int
+        let column: Int
+    }
+
     private let read: (Int, Int, [Value]?) throws -> [RuleRow]
     private var known: [Lookup: [RuleRow]] = [:]
-    /// The rows of records that conditions find in another state than the storage has; nil if they
-    /// do not find the record.
-    var replaced: [RecordAddress: RuleRow?] = [:]
+    /// The records that conditions find in another state than the storage has, by type: with their rows,
+    /// or nil for records that they do not find.
+    private var replaced: [Int: [RecordID: RuleRow?]] = [:]
+    /// The replaced records by the value of a column, once it was looked for.
+    private var indexes: [Column: [Value: [RecordID]]] = [:]
 
     /// Makes look-ups over the rows that a storage reads.
     init(_ read: @escaping (Int, Int, [Value]?) throws -> [RuleRow]) {
@@ -102,13 +109,41 @@ final class RowLookups: RuleRows {
         let lookup = Lookup(type: type, column: match?.column ?? 0, value: match?.value)
         let rows = try known[lookup] ?? read(type, lookup.column, match.map { [$0.value] })
         known[lookup] = rows
-        for row in rows where replaced.isEmpty || replaced[RecordAddress(type, row)] == nil {
+        guard let others = replaced[type], !others.isEmpty else {
+            for row in rows { guard try body(row) else { return } }
+            return
+        }
+        for row in rows where others[RecordAddress(type, row).id] == nil {
             guard try body(row) else { return }
         }
-        for (address, row) in replaced where address.type == type {
-            guard let row else { continue }
+        for id in match.map({ index(type, $0.column)[$0.value] ?? [] }) ?? Array(others.keys) {
+            guard let row = others[id] ?? nil else { continue }
             guard try body(row) else { return }
         }
+    }
+
+    /// Lets conditions find a record with this row, or not at all.
+    ///
+    /// - Precondition: Nothing was looked up yet.
+    func replace(_ address: RecordAddress, by row: RuleRow?) {
+        replaced[address.type, default: [:]][address.id] = .some(row)
+    }
+
+    /// Lets conditions find a record as the storage has it.
+    func restore(_ address: RecordAddress) {
+        replaced[address.type]?[address.id] = nil
+    }
+
+    /// Returns the replaced records of a type by the value of a column. Some may have been restored.
+    private func index(_ type: Int, _ column: Int) -> [Value: [RecordID]] {
+        let key = Column(type: type, column: column)
+        if let known = indexes[key] { return known }
+        var index: [Value: [RecordID]] = [:]
+        for (id, row) in replaced[type] ?? [:] {
+            if let row { index[row[column], default: []].append(id) }
+        }
+        indexes[key] = index
+        return index
     }
 }
 
