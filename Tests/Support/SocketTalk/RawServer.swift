@@ -37,10 +37,17 @@ package final class RawServer: Sendable {
         precondition(code == 0, "no port for a raw server")
         port = Int(in_port_t(bigEndian: address.sin_port))
         self.socket = socket
+        // Only this loop closes the socket: the number of a closed one may be another server's by the
+        // time of the next call.
         queue.queue.async {
             while true {
                 let peer = accept(socket, nil, nil)
-                guard peer >= 0 else { return }
+                guard peer >= 0 else {
+                    #if canImport(Glibc)
+                        close(socket)
+                    #endif
+                    return
+                }
                 // Dispatch has few threads, and others' calls need them.
                 Thread.detachNewThread {
                     serve(RawConnection(socket: peer))
@@ -52,8 +59,11 @@ package final class RawServer: Sendable {
 
     /// Stops listening.
     package func stop() {
+        // On Linux, this ends a call of accept that waits, and every later one.
         _ = shutdown(socket, Int32(SHUT_RDWR))
-        close(socket)
+        #if canImport(Darwin)
+            close(socket)
+        #endif
     }
 }
 
