@@ -206,6 +206,7 @@ struct HTTPAtRandomTests {
             }
         }
         var faults: [String] = []
+        var late: [String] = []
         var most = 0
         let begun = ContinuousClock.now
         var count = 0
@@ -223,8 +224,11 @@ struct HTTPAtRandomTests {
                 faults.append("request \(count) got \(answer.prefix(200))")
             }
             let took = ContinuousClock.now - asked
-            if took > .seconds(4) { faults.append("request \(count) took \(took)") }
+            if took > .seconds(4) { late.append("request \(count) took \(took)") }
         }
+        // On a starved machine, the test itself may come to its turn late once. An address that others
+        // hold up is answered late again and again.
+        if late.count * 20 > count { faults += late }
         hostile.end()
         var acting = actors
         for await _ in ends {
