@@ -8,7 +8,7 @@ package import MartletRules
 /// UPDATEs, then its DELETEs: a condition finds the rows that come earlier in this order, and neither
 /// the row itself nor later ones. So no set gives its author a right that the set itself needs.
 ///
-/// What ON DELETE actions and triggers do needs no right, as in PostgreSQL.
+/// ON DELETE actions and triggers need no right, as in PostgreSQL.
 package struct SetRights: Sendable {
     private let rights: RowRights
     private let plan: SetPlan

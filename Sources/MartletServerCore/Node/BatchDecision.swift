@@ -265,7 +265,7 @@ struct BatchDecision {
 
     private mutating func decide(_ item: Int) throws(StorageFault) {
         let before = storage.steps
-        // What an earlier set changes may decide on the rights to any row.
+        // An earlier set may change the rights to any row.
         if policies != nil { try carryOutJudged() }
         if items[item].isPartial ? !isPutOff(item) : isOutdated(item) {
             try carryOutJudged()

@@ -31,7 +31,7 @@ final class RulesOnServers {
     private var number = 0
 
     /// - Parameters:
-    ///   - database: A database of which nothing is kept.
+    ///   - database: A database whose contents are dropped.
     ///   - now: Milliseconds since 1970.
     init(_ rules: RandomRules, database: PostgresAddress, now: Int64) throws {
         self.now = now
