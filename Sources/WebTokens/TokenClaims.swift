@@ -51,11 +51,14 @@ public struct TokenClaims: Hashable, Sendable {
                     }
                 case .number, .boolean:
                     if Self.moments.contains(name) || Self.named.contains(name) { isRight = false }
-                    switch try json.readValue() {
-                    case .integer(let number): others[name] = "\(number)"
-                    case .boolean(let flag): others[name] = "\(flag)"
+                    // A number that is beyond 64 bits is no claim, and no reason against the token.
+                    var copy = json
+                    switch try? copy.readValue() {
+                    case .integer(let number)?: others[name] = "\(number)"
+                    case .boolean(let flag)?: others[name] = "\(flag)"
                     default: break
                     }
+                    try json.skipValue()
                 default:
                     // A time claim of the wrong type, such as null, must not be treated as absent.
                     if Self.moments.contains(name) || Self.named.contains(name) { isRight = false }

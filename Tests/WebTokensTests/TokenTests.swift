@@ -154,7 +154,8 @@ struct TokenSignatureTests {
     @Test("texts, integers and Booleans are claims as texts; times, lists and other values are not")
     func values() throws {
         let payload = """
-            {"sub":"ann","exp":9,"club":"north","age":-7,"admin":true,"x":1.5,"n":null,"l":["a"],"o":{}}
+            {"sub":"ann","exp":9,"club":"north","age":-7,"admin":true,"x":1.5,"n":null,"l":["a"],"o":{},
+            "big":123456789012345678901234567890}
             """
         let claims = try TokenClaims([UInt8](payload.utf8))
         #expect(claims.values == ["sub": "ann", "club": "north", "age": "-7", "admin": "true"])

@@ -11,7 +11,8 @@ extension DataSetSession {
     ) throws(PostgresError) -> [RuleRow] {
         let form = model.forms[type]
         let found = column == 0 ? form.table.key : form.table.columns[column - 1]
-        let answer = try run([form.reading(where: found, isAmong: values)])[0]
+        let held = try values.map { (values) throws(PostgresError) in try holdable(values) }
+        let answer = try run([form.reading(where: found, isAmong: held)])[0]
         var rows: [RuleRow] = []
         rows.reserveCapacity(answer.count)
         for row in 0..<answer.count {
@@ -23,6 +24,16 @@ extension DataSetSession {
             }
         }
         return rows
+    }
+
+    /// Returns the values without the texts that the database cannot hold. No row is equal to one.
+    private func holdable(_ values: [Value]) throws(PostgresError) -> [Value] {
+        let texts = values.compactMap { if case .text(let text) = $0 { text } else { nil } }
+        try lookUp(charactersOf: texts)
+        return values.filter { value in
+            guard case .text(let text) = value else { return true }
+            return !text.utf8.contains(0) && canHold(text)
+        }
     }
 }
 
@@ -62,8 +73,7 @@ extension PostgresColumn {
 
     private static func texts(_ values: [Value]) -> [PostgresValue] {
         values.compactMap { value in
-            // PostgreSQL has no text with this character, so no row is equal to one.
-            if case .text(let text) = value, !text.utf8.contains(0) { .text(text) } else { nil }
+            if case .text(let text) = value { .text(text) } else { nil }
         }
     }
 
