@@ -218,6 +218,15 @@ struct StuckSetTests {
                 #expect(store.node.takeFault() == nil)
             }
             #expect(try store.rows("SELECT name FROM teams ORDER BY id") == "Rød\nBlue")
+            // Conditions of policies may look for any text.
+            let teams = try #require(store.store.schema.index(of: "teams"))
+            let column = try #require(
+                store.store.schema.types[teams].index(ofAttribute: "name"))
+            _ = try store.store.begin(now: 1, maxBytes: 0)
+            let found = try store.store.rows(
+                of: teams, where: column + 1, isAmong: [.text("Ж"), .text("Rød"), .text("\0")])
+            #expect(found.map { $0[column + 1] } == [.text("Rød")])
+            try store.store.recover()
             // A new data set does not get there.
             try store.other.execute("DROP SCHEMA _martlet CASCADE")
             do {
