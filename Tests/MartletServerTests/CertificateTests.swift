@@ -30,12 +30,15 @@ struct CertificateTests {
         }
     }
 
-    private func make(_ name: String, days: Int) async throws {
+    /// Makes a self-signed certificate and its key: the server's own, or at paths that begin with
+    /// `place`.
+    private func make(_ name: String, days: Int, at place: String? = nil) async throws {
         try FileManager.default.createDirectory(
             atPath: folder.path, withIntermediateDirectories: true)
         _ = try await openssl([
             "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "\(days)", "-subj",
-            "/CN=\(name)", "-keyout", key, "-out", certificate,
+            "/CN=\(name)", "-keyout", place.map { $0 + "-key.pem" } ?? key, "-out",
+            place.map { $0 + "-cert.pem" } ?? certificate,
         ])
     }
 
@@ -60,15 +63,17 @@ struct CertificateTests {
             $0.certificateEvery = .milliseconds(20)
         }
         try await untilServed("first", live)
-        // A certificate without its key, as in the middle of a renewal.
-        let old = try Data(contentsOf: URL(fileURLWithPath: key))
-        try await make("second", days: 10)
-        let new = try Data(contentsOf: URL(fileURLWithPath: key))
-        try old.write(to: URL(fileURLWithPath: key))
+        // A certificate without its key, as in the middle of a renewal. The pair is made elsewhere:
+        // the server would take it up if it saw both files here before the old key is back.
+        let second = folder.path + "/second"
+        try await make("second", days: 10, at: second)
+        try Data(contentsOf: URL(fileURLWithPath: second + "-cert.pem"))
+            .write(to: URL(fileURLWithPath: certificate), options: .atomic)
         try await live.untilLogged("The server goes on with the certificate that it has.")
         try await untilServed("first", live)
         #expect(!live.logLines.contains { $0.contains("ends soon") })
-        try new.write(to: URL(fileURLWithPath: key))
+        try Data(contentsOf: URL(fileURLWithPath: second + "-key.pem"))
+            .write(to: URL(fileURLWithPath: key), options: .atomic)
         try await untilServed("second", live)
         try await live.untilLogged("ends soon")
         try await waitUntil("the metrics tell the end") {
