@@ -72,8 +72,8 @@ let server: [Target] = [
     code(
         "MartletServer", "SystemKit", "ConnectionKit", "SQLiteKit", "CompressionKit", "DeflateKit",
         "ZstdKit", "OpenSSLKit", "WebSocketKit", "HTTPKit", "PostgresKit", "RedisKit",
-        "MartletModel", "MartletProtocol", "SQLiteRecords", "WebTokens", "MartletServerCore",
-        "MartletEmbedded", "MartletPostgres", "MartletRedis"),
+        "MartletModel", "MartletRules", "MartletProtocol", "SQLiteRecords", "WebTokens",
+        "MartletServerCore", "MartletEmbedded", "MartletPostgres", "MartletRedis"),
 ]
 
 let tools: [Target] = [
@@ -172,7 +172,8 @@ let suites: [Target] = [
     suite("PostgresKitTests", "ConnectionKit", "PostgresKit", "TestDatabases"),
     suite("RedisKitTests", "ConnectionKit", "RedisKit", "Waiting", "TestDatabases"),
     suite(
-        "StorageConformanceTests", "ConnectionKit", "SQLiteKit", "SQLiteFaults", "CompressionKit",
+        "StorageConformanceTests", "ConnectionKit", "RandomKit", "SQLiteKit", "SQLiteFaults",
+        "CompressionKit",
         "PostgresKit", "RedisKit", "MartletModel", "MartletRules", "MartletProtocol",
         "SQLiteRecords", "MartletServerCore", "MartletEmbedded", "MartletPostgres", "MartletRedis",
         "TestDatabases", "TextComparison", "SetTexts"),

@@ -14,7 +14,7 @@ internal import SystemKit
 struct DataSources: Sendable {
     let plan: SeedingPlan
     /// Returns the rules for a data set's types; throws if they do not fit the types.
-    let rules: @Sendable (Schema) throws -> Rules
+    let rules: @Sendable (Schema) throws -> DataSetRules
     let redis: RedisHub?
     /// The log fields that describe the schema of all data sets.
     let schemaFields: [(String, ServerLog.Field)]
@@ -34,8 +34,8 @@ struct DataSources: Sendable {
             let bytes = configuration.rules
             rules = { schema in
                 try bytes.map { bytes throws(ServerFailure) in
-                    try RulesFile.parse(bytes, schema: schema)
-                } ?? .everything
+                    try RulesFile.read(bytes, schema: schema)
+                } ?? DataSetRules()
             }
             schemaFields = []
             databases = try await Self.find(configuration.postgres)
@@ -50,9 +50,9 @@ struct DataSources: Sendable {
         }
         let schema = try await reading.run { $0 }
         let fixed = try configuration.rules.map { bytes throws(ServerFailure) in
-            try RulesFile.parse(bytes, schema: schema)
+            try RulesFile.read(bytes, schema: schema)
         }
-        rules = { _ in fixed ?? .everything }
+        rules = { _ in fixed ?? DataSetRules() }
         schemaFields = [
             ("types", .number(schema.types.count)), ("schema", .text(schema.fingerprint)),
         ]

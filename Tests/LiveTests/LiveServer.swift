@@ -25,16 +25,20 @@ actor LiveServer {
 
     private let snapshotEvery: Int64?
     private let tls: (certificate: String, key: String)?
+    private var rules: String?
 
     /// - Parameters:
     ///   - keepRevisions: The entries that compaction leaves whole; nil for all.
     ///   - snapshotEvery: The revisions after which a snapshot is made; nil for the default.
     ///   - tls: Paths of PEM files; nil for plain HTTP.
     ///   - schema: The tables of the server and its devices.
+    ///   - rules: A rules file; nil for none.
     init(
         keepRevisions: Int64? = nil, snapshotEvery: Int64? = nil,
-        tls: (certificate: String, key: String)? = nil, schema: String = LiveServer.schema
+        tls: (certificate: String, key: String)? = nil, schema: String = LiveServer.schema,
+        rules: String? = nil
     ) throws {
+        self.rules = rules
         self.schema = schema
         self.tls = tls
         self.keepRevisions = keepRevisions
@@ -56,6 +60,7 @@ actor LiveServer {
         configuration.log = .silent
         configuration.port = port
         configuration.keepRevisions = keepRevisions
+        configuration.rules = rules.map { Array($0.utf8) }
         if let snapshotEvery { configuration.snapshotEvery = snapshotEvery }
         configuration.tlsCertificatePath = tls?.certificate
         configuration.tlsKeyPath = tls?.key
@@ -67,6 +72,13 @@ actor LiveServer {
     func stop() async {
         await server?.stop()
         server = nil
+    }
+
+    /// Starts again with another rules file.
+    func start(rules: String?) async throws {
+        await stop()
+        self.rules = rules
+        try await start()
     }
 
     var url: URL {
@@ -94,8 +106,11 @@ actor LiveServer {
     }
 
     /// A token that can be revoked.
-    nonisolated func makeToken(user: String? = nil) throws -> (text: String, identifier: String) {
-        let made = try TokenStore(directory: data).create(dataSet: "league", user: user, now: 1)
+    nonisolated func makeToken(
+        user: String? = nil, roles: [String] = []
+    ) throws -> (text: String, identifier: String) {
+        let made = try TokenStore(directory: data).create(
+            dataSet: "league", user: user, roles: roles, now: 1)
         return (made.token, made.record.identifier)
     }
 

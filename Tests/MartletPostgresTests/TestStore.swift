@@ -62,7 +62,7 @@ final class TestStore {
             proxy ?? address, options, unsendable: unsendable, unreplicated: unreplicated)
         log = PostgresLog(address, schema: store.schema, now: { 1 })
         node = try DataSetNode(
-            storage: store, log: log, rules: .everything, filter: .everything, cacheBytes: 1 << 20)
+            storage: store, log: log, rules: .everything, cacheBytes: 1 << 20)
     }
 
     func admitted(_ json: String, as principal: Principal = user) throws -> AdmittedRequest {

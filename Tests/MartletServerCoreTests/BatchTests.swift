@@ -23,7 +23,7 @@ struct BatchTests {
         let storage = CountingStorage(server.store)
         let node = try DataSetNode(
             storage: storage, log: EmbeddedLog(path: server.path, vfs: nil), rules: .everything,
-            filter: .everything, cacheBytes: 1 << 20)
+            cacheBytes: 1 << 20)
         return (storage, node)
     }
 

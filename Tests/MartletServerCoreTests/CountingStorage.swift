@@ -40,6 +40,7 @@ final class CountingStorage: ServerStorage {
     var identity: String { base.identity }
     var head: LogHead { base.head }
     var floor: Revision { base.floor }
+    var views: any ViewStorage { base.views }
 
     var isExternalParted: Bool { base.isExternalParted }
 

@@ -41,11 +41,13 @@ struct EmbeddedDifferenceTests {
             """
             DROP TABLE martlet_outside; ALTER TABLE martlet_dataset DROP COLUMN applying;
             DROP INDEX martlet_records_revision; DROP TABLE martlet_announced;
+            DROP TABLE martlet_type_views; DROP TABLE martlet_members; DROP TABLE martlet_views;
+            DROP TABLE martlet_given;
             UPDATE martlet_meta SET value = 1 WHERE key = 'format'
             """)
         try server.restart(script: grown)
         #expect(try server.answer(asked).changeSets.map(\.content) == [expected])
-        #expect(try server.rows("SELECT value FROM martlet_meta WHERE key = 'format'") == "3")
+        #expect(try server.rows("SELECT value FROM martlet_meta WHERE key = 'format'") == "4")
     }
 
     @Test("hold a row once, if several new columns gave it a value")

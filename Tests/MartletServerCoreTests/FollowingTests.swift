@@ -20,7 +20,7 @@ private struct Process {
             EmbeddedLog(path: server.path, vfs: nil, schema: store.schema)
         }
         node = try DataSetNode(
-            storage: storage, log: log(), rules: .everything, filter: .everything,
+            storage: storage, log: log(), rules: .everything,
             cacheBytes: 4 << 20)
         reader = LogReader(
             feed: node.feed, log: log(),

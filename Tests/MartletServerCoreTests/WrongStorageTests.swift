@@ -56,7 +56,7 @@ struct WrongStorageTests {
         let base = EmbeddedLog(path: server.path, vfs: nil)
         let node = try DataSetNode(
             storage: storage, log: log ?? base,
-            rules: .everything, filter: .everything, cacheBytes: 1 << 20)
+            rules: .everything, cacheBytes: 1 << 20)
         return (storage, node)
     }
 

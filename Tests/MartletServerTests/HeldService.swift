@@ -86,7 +86,7 @@ enum HeldService {
                 backing: HeldBacking(
                     backing: EmbeddedBacking(path: folder.path + "/held.sqlite", script: script),
                     gate: gate),
-                rules: { _ in .everything }, dependencyWaitSeconds: 1, keepRevisions: nil,
+                rules: { _ in DataSetRules() }, dependencyWaitSeconds: 1, keepRevisions: nil,
                 cacheBytes: cacheBytes, now: { 1 },
                 snapshots: .init(
                     folder: folder.path + "/snapshots", plan: .whole, every: 1_000,

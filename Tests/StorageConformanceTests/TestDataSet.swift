@@ -52,7 +52,7 @@ final class TestDataSet: JSONServer {
     ) throws -> (any ServerStorage, DataSetNode) {
         let storage = try home.storage(now: now)
         let node = try DataSetNode(
-            storage: storage, log: home.log(storage.schema), rules: rules, filter: .everything,
+            storage: storage, log: home.log(storage.schema), rules: rules,
             cacheBytes: cacheBytes, answerBytes: answerBytes)
         return (storage, node)
     }

@@ -17,8 +17,7 @@ extension DataSetNode {
     ///     revision.
     /// - Throws: `StorageFault` if the log cannot be read.
     package convenience init(
-        store: EmbeddedStore, rules: Rules = .everything,
-        filter: VisibilityFilter = .everything, cacheBytes: Int = 64 << 20,
+        store: EmbeddedStore, rules: Rules = .everything, cacheBytes: Int = 64 << 20,
         answerBytes: Int = Limits.answerBytes, partBytes: Int = 64 << 10
     ) throws(StorageFault) {
         try self.init(
@@ -26,8 +25,7 @@ extension DataSetNode {
             log: EmbeddedLog(
                 path: store.path, vfs: store.vfs, schema: store.schema,
                 unsendable: store.unsendable),
-            rules: rules,
-            filter: filter, cacheBytes: cacheBytes, answerBytes: answerBytes, partBytes: partBytes)
+            rules: rules, cacheBytes: cacheBytes, answerBytes: answerBytes, partBytes: partBytes)
     }
 }
 

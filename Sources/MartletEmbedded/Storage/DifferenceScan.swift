@@ -74,16 +74,52 @@ final class DifferenceScan {
         ORDER BY 1, 2, 3
         """
 
+    private static let dialect = ViewScan.Dialect(
+        records: "martlet_records", announced: "martlet_announced", members: "martlet_members",
+        since: "?1")
+
+    /// Returns the statement that lists the records.
+    private func listing(
+        _ request: DifferenceRequest, through last: Revision
+    ) throws(SQLiteError) -> Statement {
+        guard let views = request.views else {
+            let statement = try connection.statement(Self.sql)
+            statement.bind(1, integer: request.since)
+            statement.bind(2, integer: last)
+            return statement
+        }
+        var held: [String?] = []
+        for number in views.held { held.append(try parts(of: number)) }
+        let scan = ViewScan(
+            held: held, shown: try parts(of: views.view.number), types: sources.keys.sorted())
+        // The text has the numbers of the views, so it is not kept.
+        let statement = try connection.prepare(scan.sql(Self.dialect) + " ORDER BY 1, 2, 3")
+        statement.bind(1, integer: request.since)
+        return statement
+    }
+
+    /// Returns a view's parts as they are stored; nil for the view that shows everything.
+    private func parts(of view: Int64) throws(SQLiteError) -> String? {
+        guard view != View.everything else { return nil }
+        guard
+            let parts = try connection.text(
+                "SELECT parts FROM martlet_views WHERE number = \(view)")
+        else { throw SQLiteError.mismatch("martlet_views lacks a view that a device has") }
+        return parts
+    }
+
     private func scan(
         _ request: DifferenceRequest, through last: Revision, _ head: LogHead
     ) throws(SQLiteError) -> DifferencePart {
-        let statement = try connection.statement(Self.sql)
+        let statement = try listing(request, through: last)
         defer { statement.reset() }
-        statement.bind(1, integer: request.since)
-        statement.bind(2, integer: last)
         var rows = GatheredDifference(request, head: head)
         while try statement.step() {
             let position = statement.integer(0)
+            guard position <= last else {
+                rows.noteOvertaken()
+                break
+            }
             if let part = rows.part(endingBefore: position) { return part }
             let number = statement.integer(1)
             guard let source = sources[number] else { continue }

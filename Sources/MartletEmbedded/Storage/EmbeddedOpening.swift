@@ -62,6 +62,7 @@ struct EmbeddedOpening {
         guard format < EmbeddedTables.format else { return }
         if format < 2 { try upgradeToDifferences() }
         if format < 3 { try EmbeddedTables.createForExternal(in: connection) }
+        if format < 4 { try EmbeddedTables.createForViews(in: connection) }
         try connection.run(
             "UPDATE martlet_meta SET value = \(EmbeddedTables.format) WHERE key = 'format'")
     }

@@ -210,6 +210,8 @@ extension EmbeddedStore: ServerStorage {
         }
     }
 
+    package var views: any ViewStorage { EmbeddedViews(self) }
+
     package func apply(_ works: [SetWork]) throws(StorageFault) -> [SetOutcome] {
         var outcomes: [SetOutcome] = []
         for work in works {

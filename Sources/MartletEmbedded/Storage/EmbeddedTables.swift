@@ -5,8 +5,8 @@ package import SQLiteKit
 package enum EmbeddedTables {
     /// The format of these tables. It rises with every change with which an older server could not
     /// work. 2: entries may have lost their bodies, and announced values of new columns have a
-    /// place. 3: external writes are noted.
-    package static let format: Int64 = 3
+    /// place. 3: external writes are noted. 4: the members of views have a place.
+    package static let format: Int64 = 4
 
     /// Creates the tables in a file that has none.
     ///
@@ -51,6 +51,7 @@ package enum EmbeddedTables {
             """)
         try createForDifferences(in: connection)
         try createForExternal(in: connection)
+        try createForViews(in: connection)
     }
 
     /// Creates the index and the table from which a difference is read, in addition to the records.
@@ -73,6 +74,25 @@ package enum EmbeddedTables {
             """
             ALTER TABLE martlet_dataset ADD COLUMN applying INTEGER NOT NULL DEFAULT 0;
             CREATE TABLE martlet_outside (number INTEGER PRIMARY KEY, type INTEGER NOT NULL, id);
+            """)
+    }
+
+    /// Creates the tables for what policies show to whom; see `ViewStorage`. `shown` is false for a
+    /// record that a type view once showed; `moved` is the revision since which that is so.
+    static func createForViews(in connection: Connection) throws(SQLiteError) {
+        try connection.execute(
+            """
+            CREATE TABLE martlet_type_views (
+                number INTEGER PRIMARY KEY, type INTEGER NOT NULL, key BLOB NOT NULL UNIQUE,
+                revision INTEGER);
+            CREATE TABLE martlet_members (
+                view INTEGER, id, moved INTEGER NOT NULL, shown INTEGER NOT NULL,
+                PRIMARY KEY (view, id)) WITHOUT ROWID;
+            CREATE INDEX martlet_members_moved ON martlet_members (view, moved);
+            CREATE TABLE martlet_views (
+                number INTEGER PRIMARY KEY AUTOINCREMENT, parts TEXT NOT NULL UNIQUE);
+            CREATE TABLE martlet_given (
+                principal TEXT, view INTEGER, PRIMARY KEY (principal, view)) WITHOUT ROWID;
             """)
     }
 

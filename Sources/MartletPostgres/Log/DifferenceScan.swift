@@ -78,8 +78,10 @@ struct DifferenceScan {
                 own: request.since, isDeleted: false)
         }
         var count = Self.leastAtOnce
+        let listing = try listing(request)
         while true {
-            let records = try records(after, since: request.since, through: last, count: count)
+            let records = try records(
+                listing, after, since: request.since, through: last, count: count)
             guard let reached = records.last else {
                 return rows.part(reaching: max(request.since, last))
             }
@@ -87,6 +89,10 @@ struct DifferenceScan {
             let read = try self.rows(of: records)
             var bytes = 1
             for record in records {
+                guard record.revision <= last else {
+                    rows.noteOvertaken()
+                    return rows.part(reaching: max(request.since, last))
+                }
                 if let part = rows.part(endingBefore: record.revision) { return part }
                 guard let row = try row(record, read) else { continue }
                 bytes += row.byteCount
@@ -113,13 +119,43 @@ struct DifferenceScan {
         ORDER BY revision, type, id LIMIT $6
         """
 
+    private static let dialect = ViewScan.Dialect(
+        records: "_martlet.records", announced: "_martlet.announced", members: "_martlet.members",
+        since: "$5::bigint")
+
+    /// Returns the query that lists the records.
+    private func listing(_ request: DifferenceRequest) throws(PostgresError) -> String {
+        guard let views = request.views else { return Self.recordsSQL }
+        var held: [String?] = []
+        for number in views.held { held.append(try parts(of: number)) }
+        let scan = ViewScan(
+            held: held, shown: try parts(of: views.view.number),
+            types: model.positions.keys.sorted())
+        return """
+            SELECT position, type, id, own, gone FROM (\(scan.sql(Self.dialect))) AS p \
+            WHERE (position, type, id) > ($1, $2, $3) AND $4::bigint IS NOT NULL \
+            ORDER BY 1, 2, 3 LIMIT $6
+            """
+    }
+
+    /// Returns a view's parts as they are stored; nil for the view that shows everything.
+    private func parts(of view: Int64) throws(PostgresError) -> String? {
+        guard view != View.everything else { return nil }
+        let rows = try connection.query(
+            "SELECT parts FROM _martlet.views WHERE number = $1", [.integer(view)])
+        guard rows.count == 1 else {
+            throw PostgresError(.other, "_martlet.views lacks a view that a device has")
+        }
+        return try rows.text(0, 0)
+    }
+
     /// Returns the next records after one. If the scan has an announced row under its own revision
     /// too, it lists the row only once.
     private func records(
-        _ after: FoundRecord, since: Revision, through last: Revision, count: Int
+        _ listing: String, _ after: FoundRecord, since: Revision, through last: Revision, count: Int
     ) throws(PostgresError) -> [FoundRecord] {
         let rows = try connection.query(
-            Self.recordsSQL,
+            listing,
             [
                 .integer(after.revision), .integer(after.type), .text(after.id), .integer(last),
                 .integer(since), .integer(Int64(count)),

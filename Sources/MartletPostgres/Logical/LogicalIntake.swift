@@ -124,7 +124,9 @@ struct LogicalIntake {
     private mutating func know(
         _ relation: UInt32, _ identity: UInt8, _ columns: [OutputMessage.Column]
     ) throws {
-        if tables[relation] == nil { tables = try Self.tables(connection) }
+        let goesByKey = identity == UInt8(ascii: "d")
+        // Without a replica identity, the key is known by its present name and place.
+        if tables[relation] == nil || !goesByKey { tables = try Self.tables(connection) }
         sources[relation] = nil
         guard let table = tables[relation] else { return }
         let keys = columns.indices.filter { columns[$0].isKey }
@@ -132,8 +134,15 @@ struct LogicalIntake {
         // column had.
         let sole = keys.count == 1 ? keys[0] : nil
         let named = columns.firstIndex { $0.name == table.key.name }
-        let goesByKey = identity == UInt8(ascii: "d")
-        guard let key = goesByKey ? sole ?? named : named ?? sole else {
+        let placed = goesByKey ? nil : try place(ofKeyOf: table, among: columns.count)
+        if let named, let placed, named != placed {
+            // Nobody knows which column was the key, so the rows are compared.
+            try open()
+            _ = try LogicalPublication.missDeletions(of: table.number, on: connection)
+            hasMissed = true
+            return
+        }
+        guard let key = goesByKey ? sole ?? named : named ?? placed ?? sole else {
             throw PostgresError(
                 .statement,
                 "rows of “\(table.type.name)” are not named by “\(table.key.name)”; restart the server"
@@ -145,6 +154,24 @@ struct LogicalIntake {
         if try LogicalPublication.missDeletions(of: table.number, on: connection) {
             hasMissed = true
         }
+    }
+
+    /// Returns the position of a table's key among the columns that are sent, if every column has kept
+    /// its place; nil if columns before the key were dropped, or fewer columns are sent.
+    private func place(
+        ofKeyOf table: PostgresTable, among count: Int
+    ) throws(PostgresError) -> Int? {
+        let row = try connection.query(
+            """
+            SELECT count(*) FILTER (WHERE NOT b.attisdropped AND b.attgenerated = ''), \
+            count(*) FILTER (WHERE b.attisdropped), count(*) > 0 \
+            FROM pg_catalog.pg_attribute AS k LEFT JOIN pg_catalog.pg_attribute AS b \
+            ON b.attrelid = k.attrelid AND b.attnum > 0 AND b.attnum < k.attnum \
+            WHERE k.attrelid = $1::oid AND k.attname = $2
+            """, [.integer(Int64(table.relation)), .text(table.key.name)])
+        let (place, dropped) = (Int(try row.integer(0, 0)), try row.integer(0, 1))
+        guard try row.boolean(0, 2), dropped == 0, place < count else { return nil }
+        return place
     }
 
     private mutating func note(_ relation: UInt32, _ rows: [OutputMessage.Row]) throws {

@@ -12,7 +12,12 @@ extension DataSetSession {
         let form = model.forms[type]
         let found = column == 0 ? form.table.key : form.table.columns[column - 1]
         let held = try values.map { (values) throws(PostgresError) in try holdable(values) }
-        let answer = try run([form.reading(where: found, isAmong: held)])[0]
+        return try ruleRows(try run([form.reading(where: found, isAmong: held)])[0], of: type)
+    }
+
+    /// Returns the rows of an answer, without those that no device can receive.
+    func ruleRows(_ answer: PostgresRows, of type: Int) throws(PostgresError) -> [RuleRow] {
+        let form = model.forms[type]
         var rows: [RuleRow] = []
         rows.reserveCapacity(answer.count)
         for row in 0..<answer.count {

@@ -91,7 +91,7 @@ package final class PostgresStore {
     }
 
     /// Runs `body` on the open session, and converts an error of PostgreSQL to a fault.
-    private func working<Result>(
+    func working<Result>(
         _ body: (DataSetSession) throws(PostgresError) -> Result
     ) throws(StorageFault) -> Result {
         guard let current else {
@@ -217,6 +217,8 @@ extension PostgresStore: ServerStorage {
             try session.ruleRows(of: type, where: column, isAmong: values)
         }
     }
+
+    package var views: any ViewStorage { PostgresViews(self) }
 
     package func apply(_ works: [SetWork]) throws(StorageFault) -> [SetOutcome] {
         try working { (session) throws(PostgresError) in try session.apply(works) }

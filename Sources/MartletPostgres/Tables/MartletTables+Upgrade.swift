@@ -15,8 +15,9 @@ extension MartletTables {
 
     /// The steps to the present format. Format 2 can record that external writes are read from the
     /// write-ahead log. Format 3 records its database, and more about columns than their names.
-    /// Format 4 records the line of the publication by which a table is read.
-    static let steps: Steps = [1: capture, 2: notes, 3: published]
+    /// Format 4 records the line of the publication by which a table is read. Format 5 has places for
+    /// the members of views.
+    static let steps: Steps = [1: capture, 2: notes, 3: published, 4: views]
 
     /// Returns the data set of the database; nil if there is none.
     static func dataSet(on connection: PostgresConnection) throws -> PostgresDataSet? {

@@ -13,7 +13,7 @@ enum MartletTables {
 
     /// The format of these tables. It is raised with every change that an older server could not
     /// work with.
-    static let format: Int64 = 4
+    static let format: Int64 = 5
 
     /// The script that makes all tables. It runs in a transaction.
     static let script = """
@@ -79,6 +79,7 @@ enum MartletTables {
         \(capture)
         \(notes)
         \(published)
+        \(views)
         """
 
     /// The table that has a row if external writes are read from the write-ahead log; see
@@ -107,5 +108,23 @@ enum MartletTables {
     static let published = """
         ALTER TABLE _martlet.types ADD COLUMN IF NOT EXISTS published text;
         UPDATE _martlet.types AS t SET published = \(LogicalPublication.member);
+        """
+
+    /// The tables for what policies show to whom; see `ViewStorage`. `shown` is false for a record
+    /// that a type view once showed; `moved` is the revision since which that is so. `policies` is
+    /// the first revision with policies.
+    static let views = """
+        ALTER TABLE _martlet.dataset ADD COLUMN IF NOT EXISTS policies bigint;
+        CREATE TABLE _martlet.type_views (
+            number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, type bigint NOT NULL,
+            key bytea NOT NULL UNIQUE, revision bigint);
+        CREATE TABLE _martlet.members (
+            view bigint, id text COLLATE "C", moved bigint NOT NULL, shown boolean NOT NULL,
+            PRIMARY KEY (view, id));
+        CREATE INDEX members_moved ON _martlet.members (view, moved);
+        CREATE TABLE _martlet.views (
+            number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, parts text NOT NULL UNIQUE);
+        CREATE TABLE _martlet.given (
+            principal text, view bigint, PRIMARY KEY (principal, view));
         """
 }

@@ -41,6 +41,8 @@ package struct RulesProgram: Sendable {
     }
 
     package let schema: Schema
+    /// The rules file.
+    package let text: String
     /// The policies of each type, in the schema's order.
     package private(set) var policies: [[Policy]]
     /// Whether a type is under row-level security, in the schema's order.
@@ -52,6 +54,7 @@ package struct RulesProgram: Sendable {
     /// - Throws: `RulesFault`, with the line and the column, for what cannot be used.
     package init(_ text: String, schema: Schema) throws(RulesFault) {
         self.schema = schema
+        self.text = text
         policies = Array(repeating: [], count: schema.types.count)
         isSecured = Array(repeating: true, count: schema.types.count)
         privileges = Array(repeating: [:], count: schema.types.count)

@@ -55,8 +55,7 @@ package struct Compaction {
             address, ServedDatabase.options(name: "martlet compact"), schema: store.schema,
             unsendable: UnsendableRows())
         let node = try DataSetNode(
-            storage: store, log: log, rules: .everything, filter: .everything,
-            cacheBytes: 1 << 20)
+            storage: store, log: log, rules: .everything, cacheBytes: 1 << 20)
         let result = try compact(node, keeping: newest)
         let connection = try PostgresConnection(
             address, PostgresOptions(statement: nil, answer: nil, name: "martlet compact"))

@@ -1,8 +1,10 @@
 internal import Foundation
 package import MartletModel
+internal import MartletRules
 package import MartletServerCore
 
-/// Reads a rules file, which says which roles may create, update and delete the records of a type.
+/// Reads a rules file. It has policies in SQL (`RulesProgram`), or is JSON, which says which roles may
+/// create, update and delete the records of a type.
 ///
 /// ```json
 /// {"types": {"teams": {"create": ["admin"], "delete": []}}, "default": {"delete": ["admin"]}}
@@ -18,7 +20,31 @@ package import MartletServerCore
 /// let rules = try RulesFile.parse(bytes, schema: schema)
 /// ```
 package enum RulesFile {
-    /// Returns the rules of a file.
+    /// Returns what a file says.
+    ///
+    /// - Parameters:
+    ///   - bytes: The content of the file: JSON if it begins with a brace, and else policies.
+    ///   - schema: The types that a rule may name.
+    /// - Throws: `ServerFailure`, which names the position, if the bytes are no rules file.
+    package static func read(
+        _ bytes: [UInt8], schema: Schema
+    ) throws(ServerFailure) -> DataSetRules {
+        var content = DataSetRules()
+        let first = bytes.first { ![9, 10, 13, 32].contains($0) }
+        guard first != UInt8(ascii: "{"), let text = String(validating: bytes, as: UTF8.self)
+        else {
+            content.roles = try parse(bytes, schema: schema)
+            return content
+        }
+        do throws(RulesFault) {
+            content.policies = try RulesProgram(text, schema: schema)
+        } catch {
+            throw ServerFailure("The rules file: \(error).")
+        }
+        return content
+    }
+
+    /// Returns the rules of a file in JSON.
     ///
     /// - Parameters:
     ///   - bytes: The content of the file.

@@ -16,7 +16,7 @@ final class DataSetService: Sendable {
     struct Setup: Sendable {
         var backing: any DataSetBacking
         /// Returns the rules for the types; throws if they do not fit.
-        var rules: @Sendable (Schema) throws -> Rules
+        var rules: @Sendable (Schema) throws -> DataSetRules
         var dependencyWaitSeconds: Int
         /// The number of newest entries that compaction leaves whole; nil if there is no
         /// compaction.

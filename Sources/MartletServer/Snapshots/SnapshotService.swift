@@ -138,6 +138,7 @@ final class SnapshotService: Sendable {
     /// Returns the newest snapshot for a principal; nil if there is none yet. If its files are
     /// gone, the service forgets it and makes another.
     func manifest(for principal: Principal) -> SnapshotManifest? {
+        guard opened.feed.views.showsEverything(to: principal) else { return nil }
         let permissions = filter.permissionClass(of: principal)
         guard let newest = state.withLock({ $0.kept[permissions]?.first }) else { return nil }
         guard !SnapshotFolder.holds(newest, in: folder(permissions)) else { return newest }
@@ -157,6 +158,7 @@ final class SnapshotService: Sendable {
     func file(
         _ hash: String, _ coding: SnapshotCoding, for principal: Principal
     ) -> (path: String, bytes: Int64)? {
+        guard opened.feed.views.showsEverything(to: principal) else { return nil }
         let permissions = filter.permissionClass(of: principal)
         let part = state.withLock { state in
             state.kept[permissions]?.lazy.flatMap(\.parts).first { $0.hash == hash }

@@ -33,7 +33,8 @@ struct OpenNode: Sendable {
     /// - Throws: `SchemaError` if the data set cannot be brought to the schema; `StorageFault`; the
     ///   errors of the backing.
     init(
-        _ backing: any DataSetBacking, rules: @escaping @Sendable (Schema) throws -> Rules,
+        _ backing: any DataSetBacking,
+        rules: @escaping @Sendable (Schema) throws -> DataSetRules,
         cacheBytes: Int, reports: DataSetReports, now: @escaping @Sendable () -> Int64,
         committing: @escaping @Sendable (Bool) -> Void
     ) async throws {
@@ -41,10 +42,11 @@ struct OpenNode: Sendable {
         let opened = Mutex<(readers: any DataSetReaders, ddl: String, tables: Int64)?>(nil)
         node = try await Confined.making(label: "martlet.writer.\(reports.dataSet)") {
             let dataSet = try backing.open(now: now(), unsendable: unsendable)
+            let rules = try rules(dataSet.storage.schema)
             let node = try DataSetNode(
                 storage: dataSet.storage, log: dataSet.log,
-                rules: try rules(dataSet.storage.schema), filter: .everything,
-                cacheBytes: cacheBytes)
+                rules: rules.roles, cacheBytes: cacheBytes)
+            node.policies = rules.policies
             node.committing = committing
             opened.withLock { $0 = (dataSet.readers, dataSet.ddl, dataSet.tables) }
             return node

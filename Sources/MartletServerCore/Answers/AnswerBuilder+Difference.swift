@@ -15,19 +15,23 @@ extension AnswerBuilder {
         let part = try difference(
             DifferenceRequest(
                 since: query.since, cursor: query.cursor, maxBytes: limit,
-                partBytes: min(max(3 * limit, partBytes), Limits.differenceBytes)))
-        let rows = try encoded(filter.rows(part, for: query.principal).changeSet)
+                partBytes: min(max(3 * limit, partBytes), Limits.differenceBytes),
+                views: query.views))
+        let rows = try encoded(part.changeSet)
         var sets: [[UInt8]] = []
         if part.isWhole {
             for revision in query.own.keys.sorted() {
                 guard let bytes = query.own[revision] else { continue }
-                sets.append(filter.entry(bytes, for: query.principal))
+                sets.append(bytes)
             }
             for set in query.refused { sets.append(try encoded(set)) }
         }
         var body = AnswerBody(acceptsGzip: query.acceptsGzip, byteLimit: limit)
-        body.addInAnyCase(rows)
-        var more = !part.isWhole || query.hasPostponed
+        // A device that is limited to a view gets rows even if nothing has changed.
+        if query.views == nil || !part.rows.isEmpty || part.reached > query.since {
+            body.addInAnyCase(rows)
+        }
+        var more = !part.isWhole || query.hasPostponed || part.isOvertaken
         // If there are few bytes of rows or none, the answer has at least one set, so that the
         // exchange ends. Small sets share an answer.
         let isLight = part.rows.isEmpty || rows.count <= limit / 2
@@ -40,19 +44,26 @@ extension AnswerBuilder {
             body.addInAnyCase(set)
         }
         var answer = try finish(
-            body, query, at: part.reached, lineage: lineage(of: part, more: more), more: more)
+            body, query, at: part.reached,
+            lineage: lineage(of: part, after: query.since, query.views, more: more), more: more)
         answer.isDifference = true
         return answer
     }
 
     /// Returns the next part of a difference, up to the newest entry that memory knows.
     func difference(_ request: DifferenceRequest) throws(Failure) -> DifferencePart {
+        let head = cache.head
+        if let views = request.views, !views.isMove, request.cursor == nil,
+            request.since == head.revision, views.view.revision == head.revision
+        {
+            return DifferencePart(rows: [], reached: head.revision, head: head)
+        }
         guard let log else { throw .notInMemory }
         do throws(StorageFault) {
             return try log.difference(request) {
                 // A commit may be visible in the file before the feed knows it. A device that named
                 // its revision would then be ahead of the server.
-                cache.head.revision
+                min(cache.head.revision, request.views?.view.revision ?? .max)
             }
         } catch {
             throw .fault(error)
@@ -60,9 +71,16 @@ extension AnswerBuilder {
     }
 
     /// Returns the lineage that an answer with the part names.
-    func lineage(of part: DifferencePart, more: Bool) throws(Failure) -> String {
+    func lineage(
+        of part: DifferencePart, after since: Revision, _ views: ViewChange?, more: Bool
+    ) throws(Failure) -> String {
         let hash = try hash(at: part.reached, head: part.head)
-        return more ? UnfinishedLineage.text(hash, part.cursor) : hash.text
+        var reached = views.map { [$0.view.number] } ?? []
+        // The records that move arrive in the revision after the device's.
+        if let views, views.isMove, part.reached == since { reached = views.held + reached }
+        return DeviceLineage(
+            hash: hash.text, views: reached, isUnfinished: more, cursor: part.cursor
+        ).text
     }
 
     /// Returns the times at which the entries of the part's rows were accepted, by revision.

@@ -10,7 +10,6 @@ struct AnswerBuilder {
     let generation: Int
     /// The log; nil if only memory may be used.
     let log: (any LogSource)?
-    let filter: VisibilityFilter
     let identity: String
     let fingerprint: String
     /// The most bytes of change sets in one answer.
@@ -30,6 +29,8 @@ struct AnswerBuilder {
         let isPlainRequest: Bool
         /// The entries that are sent in their author's format, even if they are not after `since`.
         var own: [Revision: [UInt8]] = [:]
+        /// The views between which the device moves; nil if it sees everything, and has.
+        var views: ViewChange?
         var refused: [ChangeSet] = []
         /// True if some sets of the request get their verdicts only when they are sent again.
         var hasPostponed = false
@@ -56,7 +57,7 @@ struct AnswerBuilder {
     }
 
     func answer(to query: Query) throws(Failure) -> PreparedAnswer {
-        if query.wantsRows || query.since < cache.floor {
+        if query.wantsRows || query.views != nil || query.since < cache.floor {
             return try differenceAnswer(to: query)
         }
         do throws(Failure) {
@@ -74,7 +75,7 @@ struct AnswerBuilder {
         var isCut = false
         for revision in query.own.keys.sorted() where revision <= query.since {
             guard let bytes = query.own[revision] else { continue }
-            isCut = isCut || !body.add(filter.entry(bytes, for: query.principal))
+            isCut = isCut || !body.add(bytes)
         }
         if !isCut { isCut = try !addEntries(&reached, &body, query) }
         var more = isCut || query.hasPostponed
@@ -140,7 +141,7 @@ struct AnswerBuilder {
                 throw .fault(error)
             }
         }
-        return known?.text == UnfinishedLineage.hash(in: named) ? nil : RequestCheck.lineage
+        return known?.text == DeviceLineage(named).hash ? nil : RequestCheck.lineage
     }
 
     /// Returns the log's hash after an entry.
@@ -200,8 +201,7 @@ struct AnswerBuilder {
             let block = block(of: entry)
             if suits(block, query) { return body.add(block.piece) }
         }
-        let bytes = try form(of: entry, query)
-        return body.add(filter.entry(bytes, for: query.principal))
+        return body.add(try form(of: entry, query))
     }
 
     /// Returns a large entry as a block of its own. Many devices that are a little behind receive
@@ -223,7 +223,6 @@ struct AnswerBuilder {
         block.piece.uncompressedCount < room(query)
             && (query.device == 0 || !block.devices.contains(query.device))
             && !query.own.keys.contains { (block.first...block.last).contains($0) }
-            && filter.passesWhole(block, for: query.principal)
     }
 
     private func form(of entry: LogEntry, _ query: Query) throws(Failure) -> [UInt8] {

@@ -27,7 +27,10 @@ package struct DeltaRequest: Sendable {
 
     /// The row after which rows continue within a revision; nil if they continue after a whole
     /// revision.
-    var rowCursor: RowCursor? { lineage == nil ? cursor : UnfinishedLineage.cursor(in: lineage) }
+    var rowCursor: RowCursor? { lineage.map { DeviceLineage($0).cursor } ?? cursor }
+
+    /// True if the listener is within a difference.
+    var goesOn: Bool { lineage.map { DeviceLineage($0).isUnfinished } ?? false }
 
     /// Makes a request for the deltas after a cursor.
     package init(principal: Principal, since: Revision, byteLimit: Int = Limits.answerBytes) {
@@ -43,7 +46,7 @@ package struct DeltaRequest: Sendable {
     /// drops the hash, which belonged to the former revision.
     package mutating func advance(past batch: DeltaBatchBytes) {
         if batch.isEmpty {
-            wantsRows = wantsRows || UnfinishedLineage.isNamed(lineage)
+            wantsRows = wantsRows || goesOn
         } else {
             wantsRows = batch.isDifference && batch.more
         }
@@ -82,7 +85,7 @@ extension DataSetFeed {
             since: request.since, head: cache.head, byteLimit: request.byteLimit)
         guard request.lineage == nil, !request.wantsRows,
             let made = deltaCache.batch(for: key), !request.fetches(made.json.count),
-            filter.showsEverything(to: request.principal)
+            views.showsEverything(to: request.principal)
         else { return nil }
         guard let clientID = request.clientID, let known = knownDevice(clientID) else {
             return made
@@ -126,8 +129,12 @@ extension DataSetFeed {
     private func batch(
         _ request: DeltaRequest, device: Int64, head: LogHead, _ builder: AnswerBuilder
     ) throws(AnswerBuilder.Failure) -> DeltaBatchBytes {
-        let goesOn = UnfinishedLineage.isNamed(request.lineage)
-        if request.wantsRows || goesOn || request.since < cache.floor {
+        if isLimited(request) {
+            // The writer has to compute the view. An exchange makes it do so.
+            return request.since < head.revision
+                ? behind(request, head) : try entries(request, device: device, head: head, builder)
+        }
+        if request.wantsRows || request.goesOn || request.since < cache.floor {
             return try withoutEntries(request, head: head, builder)
         }
         do throws(AnswerBuilder.Failure) {
@@ -137,6 +144,13 @@ extension DataSetFeed {
             guard case .compacted = error else { throw error }
             return try withoutEntries(request, head: head, builder)
         }
+    }
+
+    /// Returns whether the listener may not be sent the log's entries: its user does not see
+    /// everything, or did not.
+    private func isLimited(_ request: DeltaRequest) -> Bool {
+        let views = request.lineage.map { DeviceLineage($0).views } ?? []
+        return !views.isEmpty || !self.views.showsEverything(to: request.principal)
     }
 
     private func withoutEntries(
@@ -162,7 +176,7 @@ extension DataSetFeed {
     private func entries(
         _ request: DeltaRequest, device: Int64, head: LogHead, _ builder: AnswerBuilder
     ) throws(AnswerBuilder.Failure) -> DeltaBatchBytes {
-        let isShared = filter.showsEverything(to: request.principal)
+        let isShared = views.showsEverything(to: request.principal)
         let key = DeltaCache.Key(
             since: request.since, head: head, byteLimit: request.byteLimit)
         if isShared, let made = deltaCache.batch(for: key), !made.devices.contains(device) {
@@ -225,13 +239,12 @@ extension DataSetFeed {
     private func piece(
         _ entry: LogEntry, isOwn: Bool, _ request: DeltaRequest, _ builder: AnswerBuilder
     ) throws(AnswerBuilder.Failure) -> [UInt8] {
-        let isShared = !isOwn && filter.showsEverything(to: request.principal)
+        let isShared = !isOwn
         if isShared, let held = deltaCache.piece(of: entry) { return held }
         let piece: [UInt8]
         do throws(WireFault) {
             let bytes = isOwn ? try AuthorFormat.bytes(of: entry) : entry.body
-            let set = try SyncCoder.decodeChangeSet(
-                filter.entry(bytes, for: request.principal))
+            let set = try SyncCoder.decodeChangeSet(bytes)
             piece = try SyncCoder.encodeDeltas(
                 of: set, revision: entry.revision, seconds: entry.time / 1_000)
         } catch {

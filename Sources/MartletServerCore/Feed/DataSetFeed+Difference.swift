@@ -18,10 +18,11 @@ extension DataSetFeed {
         guard found.isWhole || found.reached > request.since else {
             return behind(request, found.head)
         }
-        let part = filter.rows(found, for: request.principal)
+        let part = found
         var batch = DeltaBatch(
             from: request.since, deltas: [], nextVersion: part.reached, dataSet: identity,
-            lineage: try builder.lineage(of: part, more: !part.isWhole),
+            lineage: try builder.lineage(
+                of: part, after: request.since, nil, more: !part.isWhole),
             more: !part.isWhole)
         batch.isDifference = true
         let times = try builder.times(of: part)

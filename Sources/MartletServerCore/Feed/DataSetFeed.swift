@@ -30,7 +30,8 @@ package final class DataSetFeed: Sendable {
     let cache: LogCache
     let identity: String
     let fingerprint: String
-    let filter: VisibilityFilter
+    /// Who sees what.
+    package let views = ViewBook()
     let answerBytes: Int
     let partBytes: Int
     /// True if other processes write to the log too, so that memory may be behind it.
@@ -63,14 +64,12 @@ package final class DataSetFeed: Sendable {
     /// - Parameter deltaBytes: The approximate memory for entries in the format for listeners.
     init(
         cache: LogCache, deltaBytes: Int, identity: String, fingerprint: String,
-        filter: VisibilityFilter,
         answerBytes: Int, partBytes: Int, isShared: Bool
     ) {
         self.cache = cache
         deltaCache = DeltaCache(byteLimit: deltaBytes)
         self.identity = identity
         self.fingerprint = fingerprint
-        self.filter = filter
         self.answerBytes = answerBytes
         self.partBytes = partBytes
         self.isShared = isShared
@@ -118,6 +117,11 @@ package final class DataSetFeed: Sendable {
                 return mayBeOld(problem, log) ? .needsLog : .problem(problem)
             }
             var query = query(admitted, number, head)
+            switch sight(of: admitted) {
+            case .everything: break
+            case .limited(let views): query.views = views
+            case .unknown: return .needsNode
+            }
             query.check = try compare(admitted, check, mayAskReader: log == nil)
             return .answer(try builder.answer(to: query))
         } catch {
@@ -126,6 +130,14 @@ package final class DataSetFeed: Sendable {
             case .fault(let fault): return .problem(RequestCheck.problem(for: fault))
             }
         }
+    }
+
+    /// Returns what a device may be answered without the writer.
+    func sight(of admitted: AdmittedRequest) -> ViewBook.Sight {
+        views.sight(
+            of: admitted.principal, since: admitted.request.maxRevision,
+            held: admitted.request.lineage.map { DeviceLineage($0).views },
+            head: cache.head.revision)
     }
 
     /// Returns whether a problem with a device's history may only mean that memory is behind the
@@ -141,7 +153,7 @@ package final class DataSetFeed: Sendable {
     private func compare(
         _ admitted: AdmittedRequest, _ source: (any CheckSource)?, mayAskReader: Bool
     ) throws(AnswerBuilder.Failure) -> CheckAnswer? {
-        guard let check = admitted.request.check, filter.showsEverything(to: admitted.principal)
+        guard let check = admitted.request.check, sight(of: admitted) == .everything
         else { return nil }
         guard let source else {
             guard mayAskReader else { return nil }
@@ -174,8 +186,8 @@ package final class DataSetFeed: Sendable {
 
     func builder(log: (any LogSource)?) -> AnswerBuilder {
         AnswerBuilder(
-            cache: cache, generation: cache.generation, log: log, filter: filter,
-            identity: identity, fingerprint: fingerprint,
+            cache: cache, generation: cache.generation, log: log, identity: identity,
+            fingerprint: fingerprint,
             answerBytes: answerBytes, partBytes: partBytes)
     }
 
@@ -187,12 +199,12 @@ package final class DataSetFeed: Sendable {
             head: head, acceptsGzip: admitted.acceptsGzip,
             isPlainRequest: admitted.request.clientID == nil
                 && admitted.request.protocolVersion == nil)
-        query.wantsRows =
-            admitted.request.wantsRows || UnfinishedLineage.isNamed(admitted.request.lineage)
+        let lineage = admitted.request.lineage.map { DeviceLineage($0) }
+        query.wantsRows = admitted.request.wantsRows || lineage?.isUnfinished == true
         query.answerBytes = admitted.request.answerBytes.map(Int.init) ?? .max
         query.clientID = admitted.request.clientID
         query.request = admitted.request.request
-        query.cursor = UnfinishedLineage.cursor(in: admitted.request.lineage)
+        query.cursor = lineage?.cursor
         return query
     }
 

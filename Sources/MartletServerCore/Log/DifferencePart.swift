@@ -46,14 +46,20 @@ package struct DifferencePart: Sendable {
     /// The last of the rows, if its revision, which comes after `reached`, has more; else nil.
     package let cursor: RowCursor?
 
-    /// True if nothing changed after `reached`.
-    package var isWhole: Bool { reached == head.revision }
+    /// The revision that all parts together lead to: the head's, or that of the view.
+    package var end: Revision
+    /// True if records of the view have changed after `end`.
+    package var isOvertaken = false
+
+    /// True if nothing is left up to `end`.
+    package var isWhole: Bool { reached == end }
 
     package init(rows: [Row], reached: Revision, head: LogHead, cursor: RowCursor? = nil) {
         self.rows = rows
         self.reached = reached
         self.head = head
         self.cursor = cursor
+        end = head.revision
     }
 }
 

@@ -62,11 +62,15 @@ package struct DifferenceRequest: Sendable {
     /// True if the rows of a revision are sent together or not at all. The part then ends before a
     /// revision with more than `partBytes`.
     package let keepsRevisions: Bool
+    /// The views between which the device moves; nil if it sees everything, and has.
+    package let views: ViewChange?
 
     package init(
         since: Revision, cursor: RowCursor? = nil, maxBytes: Int,
-        partBytes: Int = Limits.differenceBytes, keepsRevisions: Bool = false
+        partBytes: Int = Limits.differenceBytes, keepsRevisions: Bool = false,
+        views: ViewChange? = nil
     ) {
+        self.views = views
         self.keepsRevisions = keepsRevisions
         self.since = since
         self.cursor = cursor
@@ -85,11 +89,17 @@ package struct GatheredDifference {
     /// have announced one row, at several revisions.
     private var announced: Set<RowCursor> = []
     private var bytes = 0
+    /// True if the records of the view go on behind the part's end.
+    private var isOvertaken = false
 
     package init(_ request: DifferenceRequest, head: LogHead) {
         self.request = request
         self.head = head
     }
+
+    /// Notes that a record of the view has changed since the view was computed. Nobody knows whether
+    /// it is still in the view.
+    package mutating func noteOvertaken() { isOvertaken = true }
 
     /// Returns whether the earlier part has sent a row.
     package func isTold(_ row: RowCursor, at position: Revision) -> Bool {
@@ -113,6 +123,8 @@ package struct GatheredDifference {
     ) -> DifferencePart? {
         let cursor = RowCursor(type: type, id: row.id)
         guard !announced.contains(cursor) else { return nil }
+        // Several views may have shown a record that none shows any more.
+        guard cursor != last || row.position != rows.last?.position else { return nil }
         let count = row.byteCount
         if let before = rows.last?.position, let last, bytes + count > request.partBytes {
             if before != row.position {
@@ -138,6 +150,9 @@ package struct GatheredDifference {
 
     /// Returns the part that reaches a revision after which there are no more rows.
     package func part(reaching revision: Revision) -> DifferencePart {
-        DifferencePart(rows: rows, reached: revision, head: head)
+        var part = DifferencePart(rows: rows, reached: revision, head: head)
+        part.isOvertaken = isOvertaken
+        if request.views != nil { part.end = revision }
+        return part
     }
 }

@@ -20,7 +20,7 @@ extension BatchDecision {
     /// verdict arrives when the device sends the set again. So a verdict always arrives with its
     /// rows.
     func addTruths(
-        to works: inout [RequestWork?], filter: VisibilityFilter, of requests: [AdmittedRequest]
+        to works: inout [RequestWork?], of requests: [AdmittedRequest]
     ) throws(StorageFault) {
         let truths = try truths(for: works)
         for (index, request) in requests.enumerated() {
@@ -31,8 +31,8 @@ extension BatchDecision {
                     work.hasPostponed = true
                     continue
                 }
-                let types = filter.truth(truth?.types ?? [], for: request.principal)
-                var down = ChangeSet(types: try visible(types, of: set, for: request.principal))
+                var down = ChangeSet(
+                    types: try visible(truth?.types ?? [], of: set, for: request.principal))
                 down.identifier = set.identifier
                 down.sequence = set.sequence
                 down.conflict = true

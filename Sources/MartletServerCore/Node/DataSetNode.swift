@@ -15,9 +15,9 @@ package final class DataSetNode {
 
     /// The rules for the roles of users. A change takes effect with the next batch.
     package var rules: Rules
-    /// The policies that say who may change which rows; nil if the data set has none. A change takes
-    /// effect with the next batch.
-    package var policies: RulesProgram?
+    /// The policies that say who may see and change which rows; nil if the data set has none. A change
+    /// takes effect with the next batch.
+    package var policies: RulesProgram? { didSet { feed.views.program = policies } }
     /// The most devices of a user. There is a limit because invented devices would stay for ever.
     package var devicesPerUser = 10_000
     /// The share of a request that is decided at a time.
@@ -32,6 +32,8 @@ package final class DataSetNode {
     /// Called when a commit begins (true), and when it has ended (false).
     package var committing: (Bool) -> Void = { _ in }
     var needsRecovery = false
+    /// The revision at which the data set first had policies, once it was looked up.
+    var beginning: Revision?
     var fault: StorageFault?
     /// The numbers of entries made from external writes: in the open transaction, and since
     /// `takeExternalCount()`.
@@ -43,7 +45,7 @@ package final class DataSetNode {
     ///
     /// - Throws: `StorageFault` if the log cannot be read.
     package init(
-        storage: any ServerStorage, log: any LogSource, rules: Rules, filter: VisibilityFilter,
+        storage: any ServerStorage, log: any LogSource, rules: Rules,
         cacheBytes: Int, answerBytes: Int = Limits.answerBytes, partBytes: Int = 64 << 10
     ) throws(StorageFault) {
         LimitRelation.check()
@@ -67,8 +69,7 @@ package final class DataSetNode {
         log.release()
         feed = DataSetFeed(
             cache: cache, deltaBytes: min(4 << 20, cacheBytes / 4), identity: storage.identity,
-            fingerprint: storage.schema.fingerprint,
-            filter: filter, answerBytes: answerBytes, partBytes: partBytes,
+            fingerprint: storage.schema.fingerprint, answerBytes: answerBytes, partBytes: partBytes,
             isShared: storage.isShared)
         log.consistently = { [weak self] (body) throws(StorageFault) in
             guard let self else { throw StorageFault(.failed, "the node is gone") }
@@ -216,6 +217,8 @@ package final class DataSetNode {
         }
         feed.deltaCache.clear()
         feed.forgetDevices()
+        feed.views.forget()
+        beginning = nil
     }
 
     private func attempt(
@@ -228,16 +231,21 @@ package final class DataSetNode {
         var works: [RequestWork?] = requests.map { _ in nil }
         if needsWriter {
             let external = try beginWhole(now: now)
+            let begun = storage.head.revision
             var batch = BatchDecision(
                 storage: storage, rules: rules, policies: policies, hashes: feed.builder(log: log),
                 now: now,
                 devicesPerUser: devicesPerUser, share: share, unbearable: unbearable)
             works = try batch.decide(requests.map { needsNode($0) ? $0 : nil })
-            try batch.addTruths(to: &works, filter: feed.filter, of: requests)
+            try batch.addTruths(to: &works, of: requests)
+            let moves = try addViews(to: &works, of: requests, begun: begun, now: now)
             // The feed learns of a device before it sees the device's entries. Otherwise it would
             // send them to the device as another's.
             feed.learn(batch.devices)
-            try commit(external + batch.entries)
+            try commit(external + batch.entries + moves)
+            for (request, work) in zip(requests, works) {
+                if let views = work?.views { feed.views.note(views.view, of: request.principal) }
+            }
             feed.meet(batch.strangers, at: feed.head.revision)
         }
         var results: [Result<NodeAnswer, Problem>] = []
@@ -250,7 +258,9 @@ package final class DataSetNode {
     private func needsNode(_ request: AdmittedRequest) -> Bool {
         // If other processes write to the log, memory may be behind it. After a transaction it is
         // not.
-        if !request.isPull || storage.isShared { return true }
+        if !request.isPull || storage.isShared || feed.sight(of: request) == .unknown {
+            return true
+        }
         guard let clientID = request.request.clientID else { return false }
         return feed.acquaintance(of: clientID, at: feed.head.revision) == .unmet
     }
@@ -270,7 +280,8 @@ package final class DataSetNode {
         if let problem = work.problem { return .failure(problem) }
         do throws(AnswerBuilder.Failure) {
             var query = feed.query(admitted, work.device, feed.head)
-            query.own = try ownForms(work)
+            query.views = work.views.flatMap { $0.showsAll ? nil : $0 }
+            query.own = try ownForms(work, for: query.views?.view)
             query.refused = work.refusedSets
             query.hasPostponed = work.hasPostponed
             let unread = UnreadAnswer(query: query, work: work)
@@ -286,18 +297,30 @@ package final class DataSetNode {
     }
 
     /// Returns the sets accepted now and before, as their device receives them.
-    private func ownForms(_ work: RequestWork) throws(AnswerBuilder.Failure) -> [Revision: [UInt8]]
-    {
+    private func ownForms(
+        _ work: RequestWork, for view: View?
+    ) throws(AnswerBuilder.Failure) -> [Revision: [UInt8]] {
         var forms: [Revision: [UInt8]] = [:]
         do throws(StorageFault) {
             for (entry, set) in work.accepted {
+                let known = try view.map { (view) throws(StorageFault) in
+                    try reduced(set, for: view)
+                }
                 forms[entry.revision] = try Self.own { () throws(WireFault) in
-                    try AuthorFormat.bytes(of: entry, holding: set)
+                    try AuthorFormat.bytes(of: entry, holding: known ?? set)
                 }
             }
             for entry in try log.entries(at: work.repeats.filter { forms[$0] == nil }) {
+                var known: ChangeSet?
+                if let view, !entry.body.isEmpty {
+                    known = try reduced(
+                        try Self.own { () throws(WireFault) in
+                            try SyncCoder.decodeChangeSet(entry.body)
+                        }, for: view)
+                }
                 forms[entry.revision] = try Self.own { () throws(WireFault) in
-                    try AuthorFormat.bytes(of: entry)
+                    if let known { return try AuthorFormat.bytes(of: entry, holding: known) }
+                    return try AuthorFormat.bytes(of: entry)
                 }
             }
         } catch {
@@ -306,11 +329,11 @@ package final class DataSetNode {
         return forms
     }
 
-    private static func own(
-        _ bytes: () throws(WireFault) -> [UInt8]
-    ) throws(StorageFault) -> [UInt8] {
+    private static func own<Form>(
+        _ form: () throws(WireFault) -> Form
+    ) throws(StorageFault) -> Form {
         do throws(WireFault) {
-            return try bytes()
+            return try form()
         } catch {
             throw StorageFault(.failed, "an entry of the log cannot be read: \(error)")
         }

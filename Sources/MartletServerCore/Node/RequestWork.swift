@@ -6,6 +6,8 @@ struct RequestWork {
     /// The reason why no set of the request was decided.
     var problem: Problem?
     var device: Int64 = 0
+    /// What the sender may see; nil if there are no policies.
+    var views: ViewChange?
     /// The sets that were accepted now.
     var accepted: [(entry: LogEntry, set: ChangeSet)] = []
     /// The revisions of sets that were accepted before.

@@ -4,8 +4,8 @@ package import MartletRules
 
 /// The rights of a principal to rows, by the policies of the data set, on one day.
 package struct RowRights: Sendable {
-    private let program: RulesProgram
-    private let viewer: Viewer
+    let program: RulesProgram
+    let viewer: Viewer
 
     /// The milliseconds of a day.
     private static let day: Int64 = 86_400_000

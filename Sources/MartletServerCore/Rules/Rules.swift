@@ -1,3 +1,15 @@
+package import MartletRules
+
+/// All rights to a data set: of roles to types, and of people to rows.
+package struct DataSetRules: Sendable {
+    package var roles = Rules.everything
+    /// The policies; nil if there are none.
+    package var policies: RulesProgram?
+
+    /// Makes rules that allow everyone everything.
+    package init() {}
+}
+
 /// The rules that say which roles may create, update and delete records of which types.
 ///
 /// A principal may do the operations of any of its roles. A principal without a listed role may do

@@ -92,6 +92,8 @@ package protocol ServerStorage: AnyObject {
     func rows(
         of type: Int, where column: Int, isAmong values: [Value]?
     ) throws(StorageFault) -> [RuleRow]
+    /// The tables of views.
+    var views: any ViewStorage { get }
     /// Carries out sets that were judged acceptable, in order. A set whose rows its `rights` do not
     /// allow is refused.
     ///

@@ -100,7 +100,7 @@ final class RulesOnServers {
         Server(
             name: name, storage: storage, log: log,
             node: try DataSetNode(
-                storage: storage, log: log, rules: .everything, filter: .everything,
+                storage: storage, log: log, rules: .everything,
                 cacheBytes: 1 << 20),
             program: try RulesProgram(rules.file, schema: storage.schema), revisions: revisions)
     }

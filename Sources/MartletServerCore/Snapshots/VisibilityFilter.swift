@@ -6,8 +6,12 @@ package struct PermissionClass: Hashable, Sendable {
     package let name: String
 }
 
-extension VisibilityFilter {
-    /// Returns the class of a principal.
+/// The classes of principals for which snapshots are made: one, of those who see everything. Others
+/// begin with rows.
+package struct VisibilityFilter: Sendable {
+    package static let everything = VisibilityFilter()
+
+    /// Returns the class of a principal who sees everything.
     package func permissionClass(of principal: Principal) -> PermissionClass { Self.everybody }
 
     /// The classes for which snapshots may be made before a principal asks.

@@ -1,0 +1,196 @@
+import MartletModel
+import MartletRules
+import MartletServerCore
+import SQLiteKit
+import SQLiteRecords
+
+/// The tables of views in a data set's file.
+struct EmbeddedViews: ViewStorage {
+    private let store: EmbeddedStore
+    /// The key of the first revision with policies in `martlet_meta`.
+    private static let beginning = "policies"
+
+    init(_ store: EmbeddedStore) {
+        self.store = store
+    }
+
+    func typeViews(_ keys: [TypeViewKey]) throws(StorageFault) -> [TypeView] {
+        try store.working { (session) throws(SQLiteError) in
+            var found: [TypeView] = []
+            for key in keys {
+                let make = try session.connection.statement(
+                    """
+                    INSERT INTO martlet_type_views (type, key) SELECT ?1, ?2 \
+                    WHERE NOT EXISTS (SELECT 1 FROM martlet_type_views WHERE key = ?2)
+                    """)
+                make.bind(1, integer: session.numbers[key.type])
+                make.bind(2, blob: key.digest)
+                try make.run()
+                let find = try session.connection.statement(
+                    "SELECT number, revision FROM martlet_type_views WHERE key = ?1")
+                defer { find.reset() }
+                find.bind(1, blob: key.digest)
+                guard try find.step() else {
+                    throw SQLiteError.mismatch("martlet_type_views lacks a view that was made")
+                }
+                found.append(
+                    TypeView(
+                        number: find.integer(0), revision: find.isNull(1) ? nil : find.integer(1)))
+            }
+            return found
+        }
+    }
+
+    func viewNumber(of parts: [Int64]) throws(StorageFault) -> Int64 {
+        try store.working { (session) throws(SQLiteError) in
+            let text = ViewScan.text(of: zip(session.numbers, parts))
+            let make = try session.connection.statement(
+                """
+                INSERT INTO martlet_views (parts) SELECT ?1 \
+                WHERE NOT EXISTS (SELECT 1 FROM martlet_views WHERE parts = ?1)
+                """)
+            make.bind(1, text: text)
+            try make.run()
+            let find = try session.connection.statement(
+                "SELECT number FROM martlet_views WHERE parts = ?1")
+            defer { find.reset() }
+            find.bind(1, text: text)
+            guard try find.step() else {
+                throw SQLiteError.mismatch("martlet_views lacks a view that was made")
+            }
+            return find.integer(0)
+        }
+    }
+
+    func changedTypes(after revision: Revision) throws(StorageFault) -> Set<Int> {
+        try store.working { (session) throws(SQLiteError) in
+            let find = try session.connection.statement(
+                "SELECT DISTINCT type FROM martlet_records WHERE revision > ?1")
+            defer { find.reset() }
+            find.bind(1, integer: revision)
+            var types: Set<Int> = []
+            while try find.step() {
+                if let type = session.numbers.firstIndex(of: find.integer(0)) { types.insert(type) }
+            }
+            return types
+        }
+    }
+
+    func changedRecords(
+        of type: Int, after revision: Revision
+    ) throws(StorageFault) -> [RecordID] {
+        try store.working { (session) throws(SQLiteError) in
+            let find = try session.connection.statement(
+                "SELECT id FROM martlet_records WHERE revision > ?1 AND +type = ?2")
+            defer { find.reset() }
+            find.bind(1, integer: revision)
+            find.bind(2, integer: session.numbers[type])
+            var ids: [RecordID] = []
+            while try find.step() { ids.append(try find.recordID(0)) }
+            return ids
+        }
+    }
+
+    func visitRows(of type: Int, _ body: (RuleRow) -> Bool) throws(StorageFault) {
+        try store.working { (session) throws(SQLiteError) in
+            var wantsMore = true
+            try session.tables[type].visit(where: nil) { id, attributes in
+                if wantsMore { wantsMore = body([id.value] + attributes.values) }
+            }
+        }
+    }
+
+    func members(
+        of view: Int64, type: Int, among ids: [RecordID]?
+    ) throws(StorageFault) -> [RecordID: Bool] {
+        try store.working { (session) throws(SQLiteError) in
+            var members: [RecordID: Bool] = [:]
+            guard let ids else {
+                let find = try session.connection.statement(
+                    "SELECT id, shown FROM martlet_members WHERE view = ?1")
+                defer { find.reset() }
+                find.bind(1, integer: view)
+                while try find.step() { members[try find.recordID(0)] = find.integer(1) != 0 }
+                return members
+            }
+            let find = try session.connection.statement(
+                "SELECT shown FROM martlet_members WHERE view = ?1 AND id = ?2")
+            defer { find.reset() }
+            for id in ids {
+                find.rewind()
+                find.bind(1, integer: view)
+                find.bind(2, id)
+                if try find.step() { members[id] = find.integer(0) != 0 }
+            }
+            return members
+        }
+    }
+
+    func advance(
+        _ view: Int64, type: Int, to revision: Revision, shown: [RecordID], hidden: [RecordID]
+    ) throws(StorageFault) {
+        try store.working { (session) throws(SQLiteError) in
+            let note = try session.connection.statement(
+                "UPDATE martlet_type_views SET revision = ?2 WHERE number = ?1")
+            note.bind(1, integer: view)
+            note.bind(2, integer: revision)
+            try note.run()
+            let put = try session.connection.statement(
+                """
+                INSERT INTO martlet_members (view, id, moved, shown) VALUES (?1, ?2, ?3, ?4) \
+                ON CONFLICT (view, id) DO UPDATE SET moved = excluded.moved, shown = excluded.shown
+                """)
+            for (ids, isShown) in [(shown, Int64(1)), (hidden, 0)] {
+                for id in ids {
+                    put.bind(1, integer: view)
+                    put.bind(2, id)
+                    put.bind(3, integer: revision)
+                    put.bind(4, integer: isShown)
+                    try put.run()
+                }
+            }
+        }
+    }
+
+    func give(_ view: Int64, to principal: String) throws(StorageFault) {
+        try store.working { (session) throws(SQLiteError) in
+            let note = try session.connection.statement(
+                "INSERT OR IGNORE INTO martlet_given (principal, view) VALUES (?1, ?2)")
+            note.bind(1, text: principal)
+            note.bind(2, integer: view)
+            try note.run()
+        }
+    }
+
+    func given(to principal: String) throws(StorageFault) -> Set<Int64> {
+        try store.working { (session) throws(SQLiteError) in
+            let find = try session.connection.statement(
+                "SELECT view FROM martlet_given WHERE principal = ?1")
+            defer { find.reset() }
+            find.bind(1, text: principal)
+            var views: Set<Int64> = []
+            while try find.step() { views.insert(find.integer(0)) }
+            return views
+        }
+    }
+
+    func beginning(at revision: Revision) throws(StorageFault) -> Revision {
+        try store.working { (session) throws(SQLiteError) in
+            try session.connection.run(
+                """
+                INSERT OR IGNORE INTO martlet_meta VALUES ('\(Self.beginning)', \(revision))
+                """)
+            return try session.connection.integer(
+                "SELECT value FROM martlet_meta WHERE key = '\(Self.beginning)'") ?? revision
+        }
+    }
+
+    func appendNothing(now: Int64) throws(StorageFault) -> LogEntry {
+        try store.working { (session) throws(SQLiteError) in
+            let entry = LogEntry.ofNothing(after: session.head, now: now)
+            _ = try session.nextRevision()
+            try session.append(entry, content: nil, now: now)
+            return entry
+        }
+    }
+}

@@ -1,0 +1,233 @@
+import MartletModel
+import MartletRules
+import MartletServerCore
+import PostgresKit
+
+/// The tables of views in a database.
+struct PostgresViews: ViewStorage {
+    private let store: PostgresStore
+    /// The number of rows that are read at once.
+    private static let rowsAtOnce = 1_000
+
+    init(_ store: PostgresStore) {
+        self.store = store
+    }
+
+    /// Runs statements after the pending writes, and returns the answer to the last.
+    private func run(
+        _ statements: PostgresStatement..., on session: DataSetSession
+    ) throws(PostgresError) -> PostgresRows {
+        let answers = try session.run(session.takePending() + statements)
+        guard let last = answers.last else {
+            preconditionFailure("at least one statement was run")
+        }
+        return last
+    }
+
+    func typeViews(_ keys: [TypeViewKey]) throws(StorageFault) -> [TypeView] {
+        guard !keys.isEmpty else { return [] }
+        return try store.working { (session) throws(PostgresError) in
+            let digests = PostgresValue.array(PostgresArray(keys.map { .binary($0.digest) }))
+            let rows = try run(
+                PostgresStatement(
+                    """
+                    INSERT INTO _martlet.type_views (type, key) \
+                    SELECT * FROM unnest($1::bigint[], $2::bytea[]) AS n(type, key) \
+                    WHERE NOT EXISTS (SELECT 1 FROM _martlet.type_views AS v WHERE v.key = n.key)
+                    """,
+                    [PendingWrites.integers(keys.map { session.tables[$0.type].number }), digests]),
+                PostgresStatement(
+                    "SELECT key, number, revision FROM _martlet.type_views WHERE key = ANY ($1)",
+                    [digests]), on: session)
+            var found: [[UInt8]: TypeView] = [:]
+            for row in 0..<rows.count {
+                found[try rows.binary(row, 0)] = TypeView(
+                    number: try rows.integer(row, 1),
+                    revision: rows.isNull(row, 2) ? nil : try rows.integer(row, 2))
+            }
+            return try keys.map { (key) throws(PostgresError) in
+                guard let view = found[key.digest] else {
+                    throw PostgresError(.other, "_martlet.type_views lacks a view that was made")
+                }
+                return view
+            }
+        }
+    }
+
+    func viewNumber(of parts: [Int64]) throws(StorageFault) -> Int64 {
+        try store.working { (session) throws(PostgresError) in
+            let text = PostgresValue.text(
+                ViewScan.text(of: zip(session.tables.map(\.number), parts)))
+            let rows = try run(
+                PostgresStatement(
+                    """
+                    INSERT INTO _martlet.views (parts) SELECT $1::text \
+                    WHERE NOT EXISTS (SELECT 1 FROM _martlet.views WHERE parts = $1::text)
+                    """, [text]),
+                PostgresStatement("SELECT number FROM _martlet.views WHERE parts = $1", [text]),
+                on: session)
+            guard rows.count == 1 else {
+                throw PostgresError(.other, "_martlet.views lacks a view that was made")
+            }
+            return try rows.integer(0, 0)
+        }
+    }
+
+    func changedTypes(after revision: Revision) throws(StorageFault) -> Set<Int> {
+        try store.working { (session) throws(PostgresError) in
+            let rows = try run(
+                PostgresStatement(
+                    "SELECT DISTINCT type FROM _martlet.records WHERE revision > $1",
+                    [.integer(revision)]), on: session)
+            var types: Set<Int> = []
+            for row in 0..<rows.count {
+                if let type = session.model.positions[try rows.integer(row, 0)] {
+                    types.insert(type)
+                }
+            }
+            return types
+        }
+    }
+
+    func changedRecords(
+        of type: Int, after revision: Revision
+    ) throws(StorageFault) -> [RecordID] {
+        try store.working { (session) throws(PostgresError) in
+            let rows = try run(
+                PostgresStatement(
+                    "SELECT id FROM _martlet.records WHERE revision > $1 AND type = $2",
+                    [.integer(revision), .integer(session.tables[type].number)]), on: session)
+            return try ids(rows, of: type, session)
+        }
+    }
+
+    private func ids(
+        _ rows: PostgresRows, of type: Int, _ session: DataSetSession
+    ) throws(PostgresError) -> [RecordID] {
+        var ids: [RecordID] = []
+        for row in 0..<rows.count {
+            if let id = session.model.forms[type].id(stored: try rows.text(row, 0)) {
+                ids.append(id)
+            }
+        }
+        return ids
+    }
+
+    func visitRows(of type: Int, _ body: (RuleRow) -> Bool) throws(StorageFault) {
+        try store.working { (session) throws(PostgresError) in
+            let form = session.model.forms[type]
+            _ = try run(
+                PostgresStatement(
+                    """
+                    DECLARE martlet_rows NO SCROLL CURSOR FOR \
+                    SELECT \(form.all()) FROM \(form.table.sqlName) AS t
+                    """), on: session)
+            var wantsMore = true
+            while wantsMore {
+                let rows = try run(
+                    PostgresStatement("FETCH \(Self.rowsAtOnce) FROM martlet_rows"), on: session)
+                for row in try session.ruleRows(rows, of: type) where wantsMore {
+                    wantsMore = body(row)
+                }
+                if rows.count < Self.rowsAtOnce { break }
+            }
+            _ = try run(PostgresStatement("CLOSE martlet_rows"), on: session)
+        }
+    }
+
+    func members(
+        of view: Int64, type: Int, among ids: [RecordID]?
+    ) throws(StorageFault) -> [RecordID: Bool] {
+        try store.working { (session) throws(PostgresError) in
+            let all = "SELECT id, shown FROM _martlet.members WHERE view = $1"
+            let statement =
+                ids.map { ids in
+                    PostgresStatement(
+                        all + " AND id = ANY ($2::text[])",
+                        [.integer(view), PendingWrites.texts(ids.map(\.description))])
+                } ?? PostgresStatement(all, [.integer(view)])
+            let rows = try run(statement, on: session)
+            var members: [RecordID: Bool] = [:]
+            for row in 0..<rows.count {
+                guard let id = session.model.forms[type].id(stored: try rows.text(row, 0))
+                else { continue }
+                members[id] = try rows.boolean(row, 1)
+            }
+            return members
+        }
+    }
+
+    func advance(
+        _ view: Int64, type: Int, to revision: Revision, shown: [RecordID], hidden: [RecordID]
+    ) throws(StorageFault) {
+        try store.working { (session) throws(PostgresError) in
+            let ids = (shown + hidden).map(\.description)
+            let states: [PostgresValue] =
+                shown.map { _ in .boolean(true) } + hidden.map { _ in .boolean(false) }
+            let note = PostgresStatement(
+                "UPDATE _martlet.type_views SET revision = $2 WHERE number = $1",
+                [.integer(view), .integer(revision)])
+            guard !ids.isEmpty else {
+                _ = try run(note, on: session)
+                return
+            }
+            _ = try run(
+                note,
+                PostgresStatement(
+                    """
+                    INSERT INTO _martlet.members (view, id, moved, shown) \
+                    SELECT $1, m.id, $2, m.shown FROM unnest($3::text[], $4::boolean[]) \
+                    AS m(id, shown) ON CONFLICT (view, id) \
+                    DO UPDATE SET moved = excluded.moved, shown = excluded.shown
+                    """,
+                    [
+                        .integer(view), .integer(revision), PendingWrites.texts(ids),
+                        .array(PostgresArray(states)),
+                    ]), on: session)
+        }
+    }
+
+    func give(_ view: Int64, to principal: String) throws(StorageFault) {
+        try store.working { (session) throws(PostgresError) in
+            _ = try run(
+                PostgresStatement(
+                    """
+                    INSERT INTO _martlet.given (principal, view) VALUES ($1, $2) \
+                    ON CONFLICT DO NOTHING
+                    """, [.text(principal), .integer(view)]), on: session)
+        }
+    }
+
+    func given(to principal: String) throws(StorageFault) -> Set<Int64> {
+        try store.working { (session) throws(PostgresError) in
+            let rows = try run(
+                PostgresStatement(
+                    "SELECT view FROM _martlet.given WHERE principal = $1", [.text(principal)]),
+                on: session)
+            var views: Set<Int64> = []
+            for row in 0..<rows.count { views.insert(try rows.integer(row, 0)) }
+            return views
+        }
+    }
+
+    func beginning(at revision: Revision) throws(StorageFault) -> Revision {
+        try store.working { (session) throws(PostgresError) in
+            let rows = try run(
+                PostgresStatement(
+                    """
+                    UPDATE _martlet.dataset SET policies = coalesce(policies, $1) \
+                    WHERE number = 1 RETURNING policies
+                    """, [.integer(revision)]), on: session)
+            return try rows.integer(0, 0)
+        }
+    }
+
+    func appendNothing(now: Int64) throws(StorageFault) -> LogEntry {
+        try store.working { (session) throws(PostgresError) in
+            let entry = LogEntry.ofNothing(after: session.head, now: now)
+            session.head = LogHead(revision: entry.revision, hash: entry.hash)
+            session.pending.add([:], [], entry, content: [])
+            return entry
+        }
+    }
+}

@@ -1,0 +1,96 @@
+internal import MartletModel
+
+extension RulesProgram {
+    /// How much of a type somebody sees, as far as it can be told without its rows.
+    package enum Extent: Hashable, Sendable {
+        /// All rows.
+        case whole
+        case nothing
+        /// The rows that the policies show. Everyone with the same text sees the same rows: it has
+        /// what the policies ask about the person and the day.
+        case judged(String)
+    }
+
+    /// Returns how much of a type somebody sees.
+    /// - Complexity: O(*n*) in the length of the policies of the type and of those that it reads.
+    package func extent(of type: Int, for viewer: Viewer) -> Extent {
+        guard mayUse(.select, of: type, roles: viewer.roles) else { return .nothing }
+        guard isSecured[type] else { return .whole }
+        let applying = selecting(type).filter { $0.applies(to: .select, viewer.roles) }
+        guard applying.contains(where: { $0.isPermissive && $0.using != nil }) else {
+            return .nothing
+        }
+        let isRestricted = applying.contains { !$0.isPermissive && $0.using?.isTrue == false }
+        if !isRestricted, applying.contains(where: { $0.isPermissive && $0.using?.isTrue == true })
+        {
+            return .whole
+        }
+        return .judged(inputs(of: type, for: viewer))
+    }
+
+    /// Whether any condition asks for the day.
+    package var asksDay: Bool {
+        var asks = false
+        for policy in policies.joined() {
+            policy.using?.visit { if case .today = $0 { asks = true } }
+        }
+        return asks
+    }
+
+    /// Returns the other types whose rows decide who sees a row of a type.
+    package func typesRead(by type: Int) -> Set<Int> {
+        var reached: Set<Int> = []
+        var open = [type]
+        while let next = open.popLast() {
+            guard isSecured[next] else { continue }
+            for policy in selecting(next) {
+                policy.using?.visit { node in
+                    for source in node.query?.sources ?? []
+                    where reached.insert(source.type).inserted { open.append(source.type) }
+                }
+            }
+        }
+        return reached
+    }
+
+    private func selecting(_ type: Int) -> [Policy] {
+        policies[type].filter { $0.command == nil || $0.command == .select }
+    }
+
+    /// Returns what the policies of a type, and of the types that these read, ask about a viewer.
+    private func inputs(of type: Int, for viewer: Viewer) -> String {
+        var (asksUser, asksDay) = (false, false)
+        var (roles, claims): (Set<String>, Set<String>) = ([], [])
+        for read in typesRead(by: type).union([type]) {
+            roles.formUnion(privileges[read].keys.compactMap(\.self))
+            for policy in isSecured[read] ? selecting(read) : [] {
+                roles.formUnion(policy.roles)
+                policy.using?.visit { node in
+                    switch node {
+                    case .user: asksUser = true
+                    case .today: asksDay = true
+                    case .role(let role): roles.insert(role)
+                    case .claim(let name): claims.insert(name)
+                    default: break
+                    }
+                }
+            }
+        }
+        var inputs = roles.intersection(viewer.roles).sorted().map { "role \($0)" }
+        for name in claims.sorted() {
+            if let value = viewer.claims[name] { inputs += ["claim \(name)", value] }
+        }
+        if asksUser, let user = viewer.user { inputs.append("user \(user)") }
+        if asksDay { inputs.append("day \(viewer.today)") }
+        // With the lengths, no two lists have the same text.
+        return inputs.map { "\($0.utf8.count):\($0)" }.joined(separator: ",")
+    }
+}
+
+extension Node {
+    /// Whether the condition holds for every row and everyone.
+    fileprivate var isTrue: Bool {
+        if case .constant(.boolean(true)) = self { return true }
+        return false
+    }
+}

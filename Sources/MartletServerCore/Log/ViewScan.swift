@@ -1,0 +1,187 @@
+import MartletModel
+
+/// The SQL that lists the records of a difference for people who see a part of the data set.
+///
+/// It has the columns `position`, `type` (a number in Martlet's tables), `id`, `own` (the record's
+/// revision) and `gone`, and each record at most once for each position. A record is listed
+///
+/// - at its own revision, if the view showed it by then;
+/// - at the revision at which the view began to show it, or to hide it (then it is gone);
+/// - if the device has another view's records, at the revision after the device's, if only one of
+///   both views shows it.
+///
+/// Positions may lie behind the revision of the view. Such records have changed since it was
+/// computed, and nobody knows whether they are still in it.
+package struct ViewScan {
+    /// The words of a database.
+    package struct Dialect: Sendable {
+        /// The table of records, and those of announced records and of members.
+        let records: String
+        let announced: String
+        let members: String
+        /// The parameter that is the device's revision.
+        let since: String
+
+        package init(records: String, announced: String, members: String, since: String) {
+            self.records = records
+            self.announced = announced
+            self.members = members
+            self.since = since
+        }
+    }
+
+    /// A view's part for each type, by the type's number; nil for the view that shows everything.
+    private typealias Parts = [Int64: Int64]?
+
+    private let held: [Parts]
+    private let shown: Parts
+    private let types: [Int64]
+
+    /// Makes the scan.
+    ///
+    /// - Parameters:
+    ///   - held: The parts of the views whose records the device may have, as `text(of:)` writes
+    ///     them; nil for the view that shows everything.
+    ///   - shown: The parts of the view that it is to reach.
+    ///   - types: The numbers of all types.
+    package init(held: [String?], shown: String?, types: [Int64]) {
+        self.held = held.map { $0.map(Self.parts) }
+        self.shown = shown.map(Self.parts)
+        self.types = types
+    }
+
+    /// Returns the text that a storage keeps for a view.
+    package static func text(of parts: some Sequence<(Int64, Int64)>) -> String {
+        parts.map { "\($0):\($1)" }.joined(separator: " ")
+    }
+
+    private static func parts(of text: String) -> [Int64: Int64] {
+        var parts: [Int64: Int64] = [:]
+        for part in text.split(separator: " ") {
+            let numbers = part.split(separator: ":").compactMap { Int64($0) }
+            if numbers.count == 2 { parts[numbers[0]] = numbers[1] }
+        }
+        return parts
+    }
+
+    /// Returns the query, in no order.
+    package func sql(_ dialect: Dialect) -> String {
+        let shown = types.map { ($0, part(of: $0, in: self.shown)) }
+            .filter { $0.1 != View.nothing }
+        var arms = [Self.none(dialect)]
+        if !shown.isEmpty { arms += Self.staying(dialect, Self.values(shown.map { [$0, $1] })) }
+        let (entering, leaving) = moves()
+        if !entering.isEmpty { arms += Self.entering(dialect, Self.values(entering)) }
+        if !leaving.isEmpty { arms += Self.leaving(dialect, Self.values(leaving)) }
+        return arms.joined(separator: " UNION ALL ")
+    }
+
+    private func part(of type: Int64, in parts: Parts) -> Int64 {
+        guard let parts else { return View.whole }
+        return parts[type] ?? View.nothing
+    }
+
+    /// Returns the types whose part changes: with the new part, and the old one.
+    private func moves() -> (entering: [[Int64]], leaving: [[Int64]]) {
+        var (entering, leaving): ([[Int64]], [[Int64]]) = ([], [])
+        guard !held.isEmpty else { return (entering, leaving) }
+        for type in types {
+            let new = part(of: type, in: shown)
+            let old = Set(held.map { part(of: type, in: $0) })
+            guard old != [new] else { continue }
+            // Of several views nobody knows which records the device has.
+            let sure = old.count == 1 ? old.first ?? View.nothing : View.nothing
+            if new != View.nothing, sure != View.whole { entering.append([type, new, sure]) }
+            guard new != View.whole else { continue }
+            for part in old.sorted() where part != View.nothing && part != new {
+                leaving.append([type, new, part])
+            }
+        }
+        return (entering, leaving)
+    }
+
+    private static func values(_ lines: [[Int64]]) -> String {
+        let rows = lines.map { "(\($0.map { "\($0)" }.joined(separator: ", ")))" }
+        let columns = ["column1 AS type", "column2 AS view", "column3 AS held"]
+            .prefix(lines[0].count).joined(separator: ", ")
+        return "(SELECT \(columns) FROM (VALUES \(rows.joined(separator: ", "))) AS v)"
+    }
+
+    /// The records of types that stay in the view, or enter or leave it by a change of records.
+    private static func staying(_ d: Dialect, _ parts: String) -> [String] {
+        let member = "LEFT JOIN \(d.members) AS w ON w.view = p.view AND w.id = r.id"
+        return [
+            """
+            SELECT r.revision, r.type, r.id, r.revision, r.deleted \
+            FROM \(d.records) AS r CROSS JOIN \(parts) AS p \(member) \
+            WHERE r.revision > \(d.since) AND p.type = r.type \
+            AND (p.view = 0 OR (w.shown AND w.moved <= r.revision))
+            """,
+            """
+            SELECT w.moved, p.type, w.id, coalesce(r.revision, w.moved), \
+            CASE WHEN w.shown THEN r.deleted ELSE TRUE END \
+            FROM \(parts) AS p CROSS JOIN \(d.members) AS w \
+            LEFT JOIN \(d.records) AS r ON r.type = p.type AND r.id = w.id \
+            WHERE p.view > 0 AND w.view = p.view AND w.moved > \(d.since) \
+            AND (NOT w.shown OR r.revision < w.moved)
+            """,
+            """
+            SELECT a.revision, a.type, a.id, r.revision, r.deleted \
+            FROM \(d.announced) AS a CROSS JOIN \(d.records) AS r CROSS JOIN \(parts) AS p \(member) \
+            WHERE a.revision > \(d.since) AND r.type = a.type AND r.id = a.id \
+            AND p.type = r.type AND r.revision <= \(d.since) \
+            AND (p.view = 0 OR (w.shown AND w.moved <= \(d.since)))
+            """,
+        ]
+    }
+
+    /// The records of types whose part changed that the old part did not show.
+    private static func entering(_ d: Dialect, _ moves: String) -> [String] {
+        let unsure = """
+            (m.held < 0 OR NOT EXISTS (SELECT 1 FROM \(d.members) AS h WHERE h.view = m.held \
+            AND h.id = r.id AND h.shown AND h.moved <= \(d.since)))
+            """
+        return [
+            """
+            SELECT \(d.since) + 1, m.type, r.id, r.revision, r.deleted \
+            FROM \(moves) AS m CROSS JOIN \(d.members) AS w CROSS JOIN \(d.records) AS r \
+            WHERE m.view > 0 AND w.view = m.view AND w.shown AND w.moved <= \(d.since) \
+            AND r.type = m.type AND r.id = w.id AND r.revision <= \(d.since) AND \(unsure)
+            """,
+            """
+            SELECT \(d.since) + 1, m.type, r.id, r.revision, r.deleted \
+            FROM \(moves) AS m CROSS JOIN \(d.records) AS r \
+            WHERE m.view = 0 AND r.type = m.type AND r.revision <= \(d.since) AND NOT r.deleted \
+            AND \(unsure)
+            """,
+        ]
+    }
+
+    /// The records of types whose part changed that the device may have and the new part hides.
+    private static func leaving(_ d: Dialect, _ moves: String) -> [String] {
+        let hidden = "(w.id IS NULL OR (NOT w.shown AND w.moved <= \(d.since)))"
+        return [
+            """
+            SELECT \(d.since) + 1, m.type, h.id, h.moved, TRUE \
+            FROM \(moves) AS m CROSS JOIN \(d.members) AS h \
+            LEFT JOIN \(d.members) AS w ON w.view = m.view AND w.id = h.id \
+            WHERE m.held > 0 AND h.view = m.held AND (h.shown OR h.moved > \(d.since)) AND \(hidden)
+            """,
+            """
+            SELECT \(d.since) + 1, m.type, r.id, r.revision, TRUE \
+            FROM \(moves) AS m CROSS JOIN \(d.records) AS r \
+            LEFT JOIN \(d.members) AS w ON w.view = m.view AND w.id = r.id \
+            WHERE m.held = 0 AND r.type = m.type \
+            AND NOT (r.deleted AND r.revision <= \(d.since)) AND \(hidden)
+            """,
+        ]
+    }
+
+    /// A query without a record, which names the columns.
+    private static func none(_ d: Dialect) -> String {
+        """
+        SELECT r.revision AS position, r.type AS type, r.id AS id, r.revision AS own, \
+        r.deleted AS gone FROM \(d.records) AS r WHERE r.revision > \(d.since) AND FALSE
+        """
+    }
+}

@@ -1,0 +1,60 @@
+package import MartletModel
+internal import MartletProtocol
+package import MartletRules
+
+/// The tables of a storage in which it keeps the members of views.
+///
+/// All calls but `members` and `given` are made within the storage's open transaction. Types are
+/// positions in the schema.
+package protocol ViewStorage {
+    /// Returns the type views with these keys, and makes those that are missing.
+    func typeViews(_ keys: [TypeViewKey]) throws(StorageFault) -> [TypeView]
+    /// Returns the number of the view with these parts, in the schema's order, and makes it if it is
+    /// missing. It is never `View.everything`.
+    func viewNumber(of parts: [Int64]) throws(StorageFault) -> Int64
+    /// Returns the types with records that changed after a revision.
+    func changedTypes(after revision: Revision) throws(StorageFault) -> Set<Int>
+    /// Returns the records of a type that changed after a revision, with the deleted ones.
+    func changedRecords(
+        of type: Int, after revision: Revision
+    ) throws(StorageFault) -> [RecordID]
+    /// Calls `body` with every row of a type, without rows that no device can receive, until it
+    /// returns false. It may read other types' rows meanwhile.
+    func visitRows(of type: Int, _ body: (RuleRow) -> Bool) throws(StorageFault)
+    /// Returns the records that a type view shows (true) or once showed (false).
+    ///
+    /// - Parameter ids: The records to look up; nil for all.
+    func members(
+        of view: Int64, type: Int, among ids: [RecordID]?
+    ) throws(StorageFault) -> [RecordID: Bool]
+    /// Notes that a type view is computed up to a revision, and that it shows other records since.
+    func advance(
+        _ view: Int64, type: Int, to revision: Revision, shown: [RecordID], hidden: [RecordID]
+    ) throws(StorageFault)
+    /// Notes that the devices of a principal are given a view.
+    func give(_ view: Int64, to principal: String) throws(StorageFault)
+    /// Returns the views that the devices of a principal were given.
+    func given(to principal: String) throws(StorageFault) -> Set<Int64>
+    /// Returns the revision at which the data set first had policies, and sets it if there is none.
+    func beginning(at revision: Revision) throws(StorageFault) -> Revision
+    /// Adds an entry without changes to the log.
+    func appendNothing(now: Int64) throws(StorageFault) -> LogEntry
+}
+
+extension LogEntry {
+    /// Returns an entry without changes.
+    package static func ofNothing(after head: LogHead, now: Int64) -> LogEntry {
+        var set = ChangeSet()
+        set.revision = head.revision + 1
+        let body: [UInt8]
+        do throws(WireFault) {
+            body = try SyncCoder.encode(set)
+        } catch {
+            preconditionFailure("an empty set can be encoded: \(error)")
+        }
+        return LogEntry(
+            revision: head.revision + 1, device: 0, identifier: nil, sequence: nil,
+            temporaries: nil, body: body, hash: head.hash.appending(body, identifier: nil),
+            time: now)
+    }
+}

@@ -1,0 +1,146 @@
+import MartletModel
+import MartletRules
+import RandomKit
+import SetTexts
+import Testing
+
+@testable import MartletServerCore
+
+/// People who see a part of the data set, and whose part changes with records, roles, claims, and the
+/// rules file.
+@Suite("Views")
+struct ViewTests {
+    @Test(
+        "every device has what its user may see, after every change of records, roles and rules",
+        arguments: StorageKind.all, ViewWorld.seeds)
+    func random(kind: StorageKind, seed: UInt64) async throws {
+        var world = try await ViewWorld(kind, seed: seed)
+        for _ in 0..<ViewWorld.steps { try world.step() }
+        try world.end()
+        // A world in which nothing moved would show nothing.
+        #expect(world.moved > 20)
+    }
+
+    private static let schema = """
+        CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT);
+        CREATE TABLE players (
+            id INTEGER PRIMARY KEY, name TEXT, owner TEXT, team_id INTEGER REFERENCES teams (id));
+        """
+
+    private static let rules = """
+        CREATE POLICY all_teams ON teams USING (true);
+        CREATE POLICY own ON players USING (owner = martlet_user() OR martlet_role('office'));
+        """
+
+    private static let office = Principal(name: "o", user: "olga", roles: ["office"])
+    private static let ann = Principal(name: "a", user: "ann")
+
+    private static func server(_ kind: StorageKind) async throws -> TestDataSet {
+        let server = try await TestDataSet(kind, schema)
+        try server.secure(by: rules)
+        try server.send(
+            SetText().create("teams", "-1", #""name":"A""#)
+                .create("players", "-1", #""name":"P","owner":"ann","team_id":-1"#)
+                .create("players", "-2", #""name":"Canary","owner":"bob","team_id":-1"#),
+            as: office)
+        return server
+    }
+
+    @Test(
+        "an own record that its author may not see gets its id, and does not come back",
+        arguments: StorageKind.all)
+    func unseen(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        try server.secure(
+            by: """
+                CREATE POLICY all_teams ON teams USING (true);
+                CREATE POLICY own ON players FOR SELECT USING (owner = martlet_user());
+                CREATE POLICY add ON players FOR INSERT WITH CHECK (true);
+                """)
+        let device = ViewedDevice("d2", Self.ann)
+        try device.exchange(with: server)
+        #expect(device.records["players"]?.count == 1)
+        let fates = try device.exchange(
+            with: server,
+            [
+                SetText("s1", sequence: 1).create(
+                    "players", "-7", #""name":"Gift","owner":"bob""#)
+            ])
+        #expect(fates == ["accepted 2"])
+        #expect(device.heard.contains(#""__oldId__":-7"#))
+        #expect(!device.heard.contains("Gift"))
+        #expect(device.records["players"]?.count == 1)
+        // A repeated set is answered in the same way.
+        let again = try server.text(
+            """
+            {"clientId":"d2","maxRevision":2,"lineage":"\(device.lineage ?? "")","changeSets":[\
+            \(SetText("s1", sequence: 1).create("players", "-7", #""name":"Gift","owner":"bob""#))]}
+            """, as: Self.ann)
+        #expect(again.contains(#""__oldId__":-7"#) && !again.contains("Gift"))
+    }
+
+    @Test(
+        "a device that names a view its user was never given begins again, and learns no ids",
+        arguments: StorageKind.all)
+    func liar(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        let office = ViewedDevice("d1", Self.office)
+        try office.exchange(with: server)
+        let bob = ViewedDevice("d3", Principal(name: "b", user: "bob"))
+        try bob.exchange(with: server)
+        let honest = ViewedDevice("d2", Self.ann)
+        try honest.exchange(with: server)
+        let hash = try #require(try server.lineage(at: 1))
+        for lineage in [hash, try #require(bob.lineage), hash + "-v99", hash + "-v", hash + "-vx"] {
+            let device = ViewedDevice("d2", Self.ann)
+            device.lie(revision: 1, lineage: lineage)
+            try device.exchange(with: server) {
+                #expect(!$0.heard.contains(#/"delete":\[[^\]]/#))
+            }
+            #expect(device.beginnings == 1)
+            #expect(device.records == honest.records)
+        }
+    }
+
+    @Test("a listener is sent to the exchange, and never an entry", arguments: StorageKind.all)
+    func listens(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        let device = ViewedDevice("d2", Self.ann)
+        try device.exchange(with: server)
+        func heard() throws -> DeltaBatchBytes {
+            var request = DeltaRequest(principal: Self.ann, since: 1)
+            request.clientID = "d2"
+            request.lineage = device.lineage
+            guard case .batch(let batch) = server.reader().deltas(request) else {
+                throw UnexpectedAnswer()
+            }
+            return batch
+        }
+        #expect(try heard().isEmpty)
+        try server.send(
+            SetText().create("players", "-9", #""name":"Canary2","owner":"bob""#), as: Self.office)
+        let batch = try heard()
+        #expect(batch.isBehind)
+        #expect(!String(decoding: batch.json, as: UTF8.self).contains("Canary"))
+        let plain = DeltaRequest(principal: Self.ann, since: 0)
+        guard case .batch(let all) = server.reader().deltas(plain) else { throw UnexpectedAnswer() }
+        #expect(all.isBehind && !String(decoding: all.json, as: UTF8.self).contains("Canary"))
+        #expect(server.node.feed.madeDeltas(plain) == nil)
+    }
+
+    @Test("without policies, devices get entries as before", arguments: StorageKind.all)
+    func lifted(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        let device = ViewedDevice("d2", Self.ann)
+        try device.exchange(with: server)
+        #expect(device.lineage?.contains("-v") == true)
+        try server.secure(by: nil)
+        try device.exchange(with: server)
+        #expect(device.records["players"]?.count == 2)
+        #expect(device.lineage == (try server.lineage(at: server.node.head.revision)))
+        try server.send(SetText().create("players", "-9", #""name":"N""#), from: "d9")
+        try device.exchange(with: server)
+        #expect(!device.heard.contains("difference"))
+        #expect(device.records["players"]?.count == 3)
+    }
+}
