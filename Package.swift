@@ -146,7 +146,7 @@ let suites: [Target] = [
         "DeviceSweepTests", "RandomKit", "SQLiteKit", "SQLiteFaults", "CompressionKit",
         "MartletModel",
         "MartletProtocol", "MartletStore", "MartletDevice", "Martlet", "MartletServerCore",
-        "MartletEmbedded", "MartletTesting", "Waiting", "SmallWorlds"),
+        "MartletRules", "MartletEmbedded", "MartletTesting", "Waiting", "SmallWorlds"),
     suite(
         "MartletStoreTests", "SystemKit", "SQLiteKit", "SQLiteFaults", "MartletModel",
         "MartletProtocol", "MartletStore", "Waiting", "TestFolders"),

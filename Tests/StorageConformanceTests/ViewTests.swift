@@ -1,4 +1,5 @@
 import MartletModel
+import MartletProtocol
 import MartletRules
 import RandomKit
 import SetTexts
@@ -29,7 +30,8 @@ struct ViewTests {
 
     private static let rules = """
         CREATE POLICY all_teams ON teams USING (true);
-        CREATE POLICY own ON players USING (owner = martlet_user() OR martlet_role('office'));
+        CREATE POLICY office ON players TO office USING (true);
+        CREATE POLICY own ON players USING (owner = martlet_user());
         """
 
     private static let office = Principal(name: "o", user: "olga", roles: ["office"])
@@ -126,6 +128,31 @@ struct ViewTests {
         guard case .batch(let all) = server.reader().deltas(plain) else { throw UnexpectedAnswer() }
         #expect(all.isBehind && !String(decoding: all.json, as: UTF8.self).contains("Canary"))
         #expect(server.node.feed.madeDeltas(plain) == nil)
+    }
+
+    @Test("nobody compares with records that he may not see", arguments: StorageKind.all)
+    func compares(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        let device = ViewedDevice("d2", Self.ann)
+        try device.exchange(with: server)
+        let check = #""check":{"revision":1,"types":[]},"#
+        for (principal, lineage) in [
+            (Self.ann, device.lineage), (Self.office, try server.lineage(at: 1)),
+        ] {
+            let text = """
+                {"clientId":"c-\(principal.name)","protocol":1,"maxRevision":1,\(check)\
+                "lineage":"\(lineage ?? "")","changeSets":[]}
+                """
+            // The first exchange makes the device known.
+            _ = try server.answer(text, as: principal)
+            let reader = server.reader()
+            guard
+                case .answer(let answer) = try reader.answer(
+                    to: server.admitted(text, as: principal))
+            else { throw UnexpectedAnswer() }
+            let isWhole = principal == Self.office
+            #expect((try SyncCoder.decodeAnswer(answer.body).check != nil) == isWhole)
+        }
     }
 
     @Test("without policies, devices get entries as before", arguments: StorageKind.all)

@@ -39,7 +39,7 @@ final class ViewedDevice {
                 """
             switch try server.process([text], as: principal)[0] {
             case .failure(let problem):
-                guard problem.kind == "lineage" else { throw problem }
+                guard problem.kind == "view" || problem.kind == "lineage" else { throw problem }
                 (revision, lineage, records) = (0, nil, [:])
                 beginnings += 1
             case .success(let answer):

@@ -47,7 +47,7 @@ struct DataSetProof: Sendable {
         switch problem.kind {
         case "wrongDataSet": throw isOther
         // The data set is right, but its history differs; the first exchange deals with that.
-        case "lineage", "revisionAhead": return
+        case "lineage", "revisionAhead", "view": return
         default: throw SyncError(SyncError.Kind(problem, status: answer.status), problem.detail)
         }
     }

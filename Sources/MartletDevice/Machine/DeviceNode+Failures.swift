@@ -16,7 +16,7 @@ extension DeviceNode {
                 atLeast: Backoff.milliseconds(askedFor: asked, byServer: false))
         }
         switch (problem.status, problem.kind) {
-        case (409, "identityReused"), (409, "revisionAhead"), (409, "lineage"):
+        case (409, "identityReused"), (409, "revisionAhead"), (409, "lineage"), (409, "view"):
             // The server means this refusal, but a cache may repeat it.
             if probe == nil { beginnings += 1 }
             guard beginnings <= Self.mostBeginnings else { return waitToBegin() }
@@ -33,6 +33,7 @@ extension DeviceNode {
                 return pause(storageError(error))
             }
         case (409, "revisionAhead"), (409, "lineage"): return otherHistory(problem, now: now)
+        case (409, "view"): return otherView(now: now)
         case (413, _): return tookLess(problem, now: now)
         default:
             let error = SyncError(

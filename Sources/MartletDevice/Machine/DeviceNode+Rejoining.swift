@@ -39,6 +39,25 @@ extension DeviceNode {
         }
     }
 
+    /// Handles the answer that the server does not know who gave the device its records. The history is
+    /// the device's own, but all rows are fetched again and replace those that it has.
+    func otherView(now: Int64) -> [Action] {
+        do {
+            probe = nil
+            let common = try store.standing.newestOfHistory
+            guard try store.beginRejoining(upTo: common, owner: owner, now: now) else {
+                return pause(SyncError(.busy, "Another process took over the exchange."))
+            }
+            // There is nothing to ask about the history.
+            hasProbed = true
+            isCatchingUp = false
+            state = .idle
+            return closeStream() + start(now: now)
+        } catch {
+            return pause(storageError(error))
+        }
+    }
+
     /// Handles the answer that the server has the revision that was asked for.
     func isCommon(now: Int64) throws -> [Action] {
         if let asked = probe { probe?.low = asked.at }

@@ -7,7 +7,7 @@ import SQLiteRecords
 /// The tables of views in a data set's file.
 struct EmbeddedViews: ViewStorage {
     private let store: EmbeddedStore
-    /// The key of the first revision with policies in `martlet_meta`.
+    /// The key of the revision since which there are policies in `martlet_meta`.
     private static let beginning = "policies"
 
     init(_ store: EmbeddedStore) {
@@ -182,6 +182,13 @@ struct EmbeddedViews: ViewStorage {
                 """)
             return try session.connection.integer(
                 "SELECT value FROM martlet_meta WHERE key = '\(Self.beginning)'") ?? revision
+        }
+    }
+
+    func endPolicies() throws(StorageFault) {
+        try store.working { (session) throws(SQLiteError) in
+            try session.connection.run(
+                "DELETE FROM martlet_meta WHERE key = '\(Self.beginning)'")
         }
     }
 

@@ -222,6 +222,16 @@ struct PostgresViews: ViewStorage {
         }
     }
 
+    func endPolicies() throws(StorageFault) {
+        try store.working { (session) throws(PostgresError) in
+            _ = try run(
+                PostgresStatement(
+                    """
+                    UPDATE _martlet.dataset SET policies = NULL WHERE policies IS NOT NULL
+                    """), on: session)
+        }
+    }
+
     func appendNothing(now: Int64) throws(StorageFault) -> LogEntry {
         try store.working { (session) throws(PostgresError) in
             let entry = LogEntry.ofNothing(after: session.head, now: now)

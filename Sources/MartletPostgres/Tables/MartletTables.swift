@@ -112,7 +112,7 @@ enum MartletTables {
 
     /// The tables for what policies show to whom; see `ViewStorage`. `shown` is false for a record
     /// that a type view once showed; `moved` is the revision since which that is so. `policies` is
-    /// the first revision with policies.
+    /// the revision since which there are policies.
     static let views = """
         ALTER TABLE _martlet.dataset ADD COLUMN IF NOT EXISTS policies bigint;
         CREATE TABLE _martlet.type_views (

@@ -138,8 +138,7 @@ final class SnapshotService: Sendable {
     /// Returns the newest snapshot for a principal; nil if there is none yet. If its files are
     /// gone, the service forgets it and makes another.
     func manifest(for principal: Principal) -> SnapshotManifest? {
-        guard opened.feed.views.showsEverything(to: principal) else { return nil }
-        let permissions = filter.permissionClass(of: principal)
+        guard let permissions = permissions(of: principal) else { return nil }
         guard let newest = state.withLock({ $0.kept[permissions]?.first }) else { return nil }
         guard !SnapshotFolder.holds(newest, in: folder(permissions)) else { return newest }
         state.withLock { $0.kept[permissions]?.removeAll { $0.revision <= newest.revision } }
@@ -158,13 +157,19 @@ final class SnapshotService: Sendable {
     func file(
         _ hash: String, _ coding: SnapshotCoding, for principal: Principal
     ) -> (path: String, bytes: Int64)? {
-        guard opened.feed.views.showsEverything(to: principal) else { return nil }
-        let permissions = filter.permissionClass(of: principal)
+        guard let permissions = permissions(of: principal) else { return nil }
         let part = state.withLock { state in
             state.kept[permissions]?.lazy.flatMap(\.parts).first { $0.hash == hash }
         }
         guard let bytes = part?[coding: coding.rawValue]?.sum.bytes else { return nil }
         return (folder(permissions) + "/" + SnapshotFolder.file(hash, coding), bytes)
+    }
+
+    /// Returns the class of a principal; nil if there are no snapshots for it, because it does not see
+    /// everything.
+    private func permissions(of principal: Principal) -> PermissionClass? {
+        let isWhole = opened.feed.views.showsEverything(to: principal)
+        return isWhole ? filter.permissionClass(of: principal) : nil
     }
 
     // MARK: - On the queue

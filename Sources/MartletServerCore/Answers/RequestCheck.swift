@@ -86,6 +86,13 @@ enum RequestCheck {
             set was restored from an older copy or recreated
             """)
 
+    static let view = Problem(
+        status: 409, kind: "view",
+        detail: """
+            the server does not know that the device's user was given the records that the device has; \
+            the device has to fetch all that its user may see again
+            """)
+
     static let clientBound = Problem(
         status: 403, kind: "clientBound",
         detail: """

@@ -10,11 +10,15 @@ extension DataSetNode {
     func addViews(
         to works: inout [RequestWork?], of requests: [AdmittedRequest], begun: Revision, now: Int64
     ) throws(StorageFault) -> [LogEntry] {
+        if policies == nil, !isOpen {
+            try storage.views.endPolicies()
+            isOpen = true
+        }
         let lineages = requests.map { $0.request.lineage.map { DeviceLineage($0) } }
         guard policies != nil || lineages.contains(where: { $0?.views.isEmpty == false }) else {
             return []
         }
-        if beginning == nil {
+        if policies != nil, beginning == nil {
             beginning = try storage.views.beginning(at: begun)
         }
         var keeper = ViewKeeper(storage, policies, now: now)
@@ -27,7 +31,7 @@ extension DataSetNode {
             let held = ViewBook.held(
                 since: since, named: lineages[index]?.views, of: outline.number)
             guard try mayHold(held, outline.number, request) else {
-                works[index]?.problem = RequestCheck.lineage
+                works[index]?.problem = RequestCheck.view
                 continue
             }
             outlines[index] = (outline, held)
@@ -60,7 +64,7 @@ extension DataSetNode {
             // Before there were policies, everyone was given everything.
             given.contains(other)
                 || other == View.everything
-                    && request.request.maxRevision <= beginning ?? 0
+                    && request.request.maxRevision <= beginning ?? .max
         }
     }
 

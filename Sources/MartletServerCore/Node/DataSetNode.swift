@@ -17,7 +17,12 @@ package final class DataSetNode {
     package var rules: Rules
     /// The policies that say who may see and change which rows; nil if the data set has none. A change
     /// takes effect with the next batch.
-    package var policies: RulesProgram? { didSet { feed.views.program = policies } }
+    package var policies: RulesProgram? {
+        didSet {
+            feed.views.program = policies
+            (beginning, isOpen) = (nil, false)
+        }
+    }
     /// The most devices of a user. There is a limit because invented devices would stay for ever.
     package var devicesPerUser = 10_000
     /// The share of a request that is decided at a time.
@@ -32,8 +37,10 @@ package final class DataSetNode {
     /// Called when a commit begins (true), and when it has ended (false).
     package var committing: (Bool) -> Void = { _ in }
     var needsRecovery = false
-    /// The revision at which the data set first had policies, once it was looked up.
+    /// The revision since which the data set has policies, once it was looked up.
     var beginning: Revision?
+    /// True once the storage is known to have noted that there are no policies.
+    var isOpen = false
     var fault: StorageFault?
     /// The numbers of entries made from external writes: in the open transaction, and since
     /// `takeExternalCount()`.
@@ -218,7 +225,7 @@ package final class DataSetNode {
         feed.deltaCache.clear()
         feed.forgetDevices()
         feed.views.forget()
-        beginning = nil
+        (beginning, isOpen) = (nil, false)
     }
 
     private func attempt(

@@ -35,8 +35,10 @@ package protocol ViewStorage {
     func give(_ view: Int64, to principal: String) throws(StorageFault)
     /// Returns the views that the devices of a principal were given.
     func given(to principal: String) throws(StorageFault) -> Set<Int64>
-    /// Returns the revision at which the data set first had policies, and sets it if there is none.
+    /// Returns the revision since which the data set has policies, and sets it if there is none.
     func beginning(at revision: Revision) throws(StorageFault) -> Revision
+    /// Notes that the data set has no policies, so that everyone is given everything.
+    func endPolicies() throws(StorageFault)
     /// Adds an entry without changes to the log.
     func appendNothing(now: Int64) throws(StorageFault) -> LogEntry
 }

@@ -1,0 +1,252 @@
+import Foundation
+import MartletModel
+import MartletRules
+import MartletStore
+import RandomKit
+import SQLiteFaults
+import SQLiteKit
+import SmallWorlds
+import Testing
+
+@testable import MartletDevice
+@testable import MartletServerCore
+
+/// Real devices of people who see a part of the data set; from a seed.
+struct ViewedTeam {
+    private static let script = """
+        CREATE TABLE teams(id INTEGER PRIMARY KEY, name TEXT, owner TEXT);
+        CREATE TABLE members(id INTEGER PRIMARY KEY, name TEXT, team INTEGER REFERENCES teams(id));
+        CREATE TABLE players(
+            id INTEGER PRIMARY KEY, name TEXT, fee INTEGER, team INTEGER REFERENCES teams(id));
+        CREATE TABLE words(id TEXT PRIMARY KEY NOT NULL, name TEXT, fee INTEGER);
+        """
+    private static let types = ["teams", "members", "players", "words"]
+    private static let people = ["ann", "bob", "cyd"]
+
+    private static let office = """
+        CREATE POLICY office ON teams TO office USING (true);
+        CREATE POLICY office ON members TO office USING (true);
+        CREATE POLICY office ON players TO office USING (true);
+        CREATE POLICY office ON words TO office USING (true);
+        """
+    private static let rules = [
+        """
+        CREATE POLICY own ON teams USING (owner = martlet_user()) WITH CHECK (true);
+        CREATE POLICY every ON members USING (true);
+        CREATE POLICY teams ON players USING (team IN (SELECT id FROM teams)) WITH CHECK (true);
+        CREATE POLICY cheap ON words USING (fee < 5) WITH CHECK (true);
+        """ + office,
+        """
+        CREATE POLICY every ON teams USING (true);
+        CREATE POLICY cheap ON players USING (fee > 3 OR martlet_role('treasurer')) WITH CHECK (true);
+        CREATE POLICY of_team ON members
+            USING (EXISTS (SELECT 1 FROM teams WHERE teams.id = team AND owner = martlet_user()))
+            WITH CHECK (true);
+        """ + office,
+    ]
+
+    /// A device and its user.
+    private struct Seat {
+        let device: SmallDevice
+        var principal: Principal
+        /// The names that may be in the device's file: of records that it was shown, and its own.
+        var heard: Set<String> = []
+    }
+
+    private let world: SmallWorld
+    private var seats: [Seat] = []
+    private var random: SplitMix64
+    private var rules: Int?
+    private var number = 0
+    private(set) var moved = 0
+    /// What has happened.
+    private var story: [String] = []
+
+    init(seed: UInt64) throws {
+        random = SplitMix64(seed: seed)
+        world = try SmallWorld(DiskName.next("viewed"), script: Self.script)
+        for index in 0..<4 {
+            let device = try world.device(script: Self.script)
+            seats.append(Seat(device: device, principal: Principal(name: "p\(index)")))
+            seats[index].principal = person(index)
+        }
+    }
+
+    private mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &random) }
+
+    /// The first is the office.
+    private mutating func person(_ index: Int) -> Principal {
+        var roles = index == 0 || below(6) == 0 ? ["office"] : []
+        if below(3) == 0 { roles.append("treasurer") }
+        return Principal(name: "p\(index)", user: Self.people[index % 3], roles: roles)
+    }
+
+    mutating func step() throws {
+        let index = below(seats.count)
+        let kind = below(16)
+        story.append("\(index): \(kind)")
+        switch kind {
+        case 0..<6: try save(0)
+        case 6..<9: try save(index)
+        case 9: if index > 0 { seats[index].principal = person(index) }
+        case 10:
+            rules = below(5) == 0 ? nil : below(2)
+            try secure()
+        case 11:
+            if below(2) == 0 { world.server.compact() }
+            world.server.close()
+            try world.server.open()
+            try secure()
+        case 12 where below(4) == 0:
+            try seats[index].device.beginRefetching(script: Self.script)
+        case 13: try exchange(index, lost: 1 + below(3))
+        default: try settle(index)
+        }
+    }
+
+    mutating func end() throws {
+        for index in seats.indices { try settle(index) }
+        for index in seats.indices { try settle(index) }
+    }
+
+    private func secure() throws {
+        let schema = try #require(world.server.node).schema
+        world.server.node?.policies = try rules.map {
+            try RulesProgram(Self.rules[$0], schema: schema)
+        }
+    }
+
+    // MARK: - Saves
+
+    private mutating func save(_ index: Int) throws {
+        let type = Self.types[below(4)]
+        number += 1
+        let name = "canary\(number)x"
+        seats[index].heard.insert(name)
+        let (fee, owner, team) = (below(9), Self.people[below(3)], below(4) == 0 ? nil : below(9))
+        let (kind, skipped) = (below(4), below(6))
+        try seats[index].device.write { context in
+            let ids = try context.rows("SELECT id FROM \(type) ORDER BY id").compactMap { $0["id"] }
+            let teams = try context.rows("SELECT id FROM teams ORDER BY id").compactMap { $0["id"] }
+            func value(_ column: String) -> SQLValue {
+                switch column {
+                case "name": .text(name)
+                case "fee": .integer(Int64(fee))
+                case "owner": .text(owner)
+                default: team.flatMap { teams.isEmpty ? nil : teams[$0 % teams.count] } ?? .null
+                }
+            }
+            let other = ["teams": "owner", "members": "team", "players": "fee", "words": "fee"][
+                type]
+            let columns = ["name", other ?? "name"] + (type == "players" ? ["team"] : [])
+            if kind == 0 || ids.isEmpty {
+                var values = RecordValues()
+                for column in columns { values[column] = value(column) }
+                _ = try context.insert(type, values, id: type == "words" ? "w\(number)" : nil)
+            } else {
+                let id = ids[skipped % ids.count]
+                if kind == 1, type != "teams" {
+                    try context.prepare("DELETE FROM \(type) WHERE id = ?").run([id])
+                } else {
+                    let list = columns.map { "\($0) = ?" }.joined(separator: ", ")
+                    try context.prepare("UPDATE \(type) SET \(list) WHERE id = ?")
+                        .run(columns.map(value) + [id])
+                }
+            }
+        }
+    }
+
+    // MARK: - Exchanges
+
+    private mutating func exchange(_ index: Int, lost: Int = 0) throws {
+        let seat = seats[index]
+        world.server.sender = seat.principal
+        try seat.device.sync(with: world.server, lost: lost)
+        if lost == 0 { #expect(seat.device.errors.isEmpty, "\(seat.device.errors)") }
+        // Who sees everything gets what was, too: the log's entries.
+        let isWhole = world.server.node?.feed.views.showsEverything(to: seat.principal) == true
+        let heard = isWhole ? (0...number).map { "canary\($0)x" } : try visible(to: seat.principal)
+        for line in heard {
+            seats[index].heard.formUnion(line.split(separator: " ").map(String.init))
+        }
+    }
+
+    private mutating func settle(_ index: Int) throws {
+        let before = try rows(of: seats[index].device)
+        for _ in 0..<3 { try exchange(index) }
+        let seat = seats[index]
+        let store = try seat.device.store
+        #expect(try store.outboxCount == 0)
+        let (shown, expected) = (try rows(of: seat.device), try visible(to: seat.principal))
+        #expect(shown == expected, "\(seat.principal), rules \(rules ?? -1)")
+        guard shown == expected else { throw SmallWorldError.closed }
+        moved += Set(before).symmetricDifference(shown).count
+        for set in try store.parked() {
+            let reasons = [RefusalReason.stale, .permission, .dependency]
+            #expect(
+                reasons.contains(set.reason),
+                "\(index): \(set.reason): \(set.message) \(set)\n\(story.joined(separator: "\n"))")
+            try store.drop(set.identifier, now: 1_000)
+        }
+        for path in ["device.sqlite", "device.sqlite-wal"] {
+            for name in Self.names(in: seat.device.disk.contents(of: path) ?? []) {
+                #expect(seat.heard.contains(name), "\(seat.principal) has \(name)")
+            }
+        }
+    }
+
+    /// Returns the names of records that stand in bytes.
+    private static func names(in bytes: [UInt8]) -> Set<String> {
+        let mark = Array("canary".utf8)
+        var names: Set<String> = []
+        for start in bytes.indices
+        where bytes[start] == mark[0] && bytes[start...].starts(with: mark) {
+            let digits = bytes[(start + mark.count)...].prefix { (48...57).contains($0) }
+            guard bytes[digits.endIndex...].first == UInt8(ascii: "x") else { continue }
+            names.insert("canary\(String(decoding: digits, as: UTF8.self))x")
+        }
+        return names
+    }
+
+    private func rows(of device: SmallDevice) throws -> [String] {
+        try rows(of: device.connection())
+    }
+
+    private func rows(of connection: Connection) throws -> [String] {
+        var lines: [String] = []
+        for type in Self.types {
+            let statement = try connection.prepare("SELECT * FROM \(type)")
+            while try statement.step() {
+                let columns = (0..<statement.columnCount).map {
+                    statement.isNull($0) ? "-" : statement.text($0)
+                }
+                lines.append("\(type) \(columns.joined(separator: " "))")
+            }
+        }
+        return lines.sorted()
+    }
+
+    private func visible(to principal: Principal) throws -> [String] {
+        let node = try #require(world.server.node)
+        guard let program = node.policies else { return try rows(of: world.server.connection()) }
+        let read = RowLookups { try node.storage.rows(of: $0, where: $1, isAmong: $2) }
+        let evaluator = RowRights(program, of: principal, now: 0).evaluator(over: read)
+        var lines: [String] = []
+        for (index, type) in Self.types.enumerated() {
+            let position = try #require(node.schema.index(of: type), "type \(index)")
+            for row in try node.storage.rows(of: position, where: 0, isAmong: nil)
+            where try evaluator.maySelect(row, of: position) {
+                let values = row.map { value in
+                    switch value {
+                    case .null: "-"
+                    case .integer(let number): "\(number)"
+                    case .text(let text): text
+                    default: "?"
+                    }
+                }
+                lines.append("\(type) \(values.joined(separator: " "))")
+            }
+        }
+        return lines.sorted()
+    }
+}
