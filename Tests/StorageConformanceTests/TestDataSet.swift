@@ -48,18 +48,20 @@ final class TestDataSet: JSONServer {
     }
 
     private static func open(
-        _ home: any StorageHome, now: Int64, _ rules: Rules, _ answerBytes: Int, _ cacheBytes: Int
+        _ home: any StorageHome, now: Int64, _ rules: Rules, _ answerBytes: Int, _ cacheBytes: Int,
+        partBytes: Int = 64 << 10
     ) throws -> (any ServerStorage, DataSetNode) {
         let storage = try home.storage(now: now)
         let node = try DataSetNode(
             storage: storage, log: home.log(storage.schema), rules: rules,
-            cacheBytes: cacheBytes, answerBytes: answerBytes)
+            cacheBytes: cacheBytes, answerBytes: answerBytes, partBytes: partBytes)
         return (storage, node)
     }
 
     /// Drops everything in memory and opens the data set again, as a new process would.
-    func restart(answerBytes: Int = Limits.answerBytes) throws {
-        (storage, node) = try Self.open(home, now: now, rules, answerBytes, 64 << 20)
+    func restart(answerBytes: Int = Limits.answerBytes, partBytes: Int = 64 << 10) throws {
+        (storage, node) = try Self.open(
+            home, now: now, rules, answerBytes, 64 << 20, partBytes: partBytes)
         asked.combine("restart \(answerBytes)")
     }
 

@@ -93,7 +93,12 @@ struct ViewTests {
         let honest = ViewedDevice("d2", Self.ann)
         try honest.exchange(with: server)
         let hash = try #require(try server.lineage(at: 1))
-        for lineage in [hash, try #require(bob.lineage), hash + "-v99", hash + "-v", hash + "-vx"] {
+        let own = try #require(honest.lineage).dropFirst(hash.count + 2)
+        let long =
+            hash + "-v" + [String](repeating: String(own), count: 30).joined(separator: ".")
+        for lineage in [
+            long, hash, try #require(bob.lineage), hash + "-v99", hash + "-v", hash + "-vx",
+        ] {
             let device = ViewedDevice("d2", Self.ann)
             device.lie(revision: 1, lineage: lineage)
             try device.exchange(with: server) {
@@ -102,6 +107,42 @@ struct ViewTests {
             #expect(device.beginnings == 1)
             #expect(device.records == honest.records)
         }
+        // The hash before the first entry is no secret, and neither is the view of everything.
+        let nothing = try #require(try server.lineage(at: 0))
+        for lineage in ["", "-v0", "-rows.1.i9", "-v0-rows.1.i9"].map({ nothing + $0 }) {
+            let device = ViewedDevice("d2", Self.ann)
+            device.lie(revision: 0, lineage: lineage)
+            try device.exchange(with: server) {
+                #expect(!$0.heard.contains(#/"delete":\[[^\]]/#))
+            }
+            #expect(device.records == honest.records)
+        }
+    }
+
+    @Test(
+        "between two views, only the records move that one of both shows",
+        arguments: StorageKind.all)
+    func moves(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        let device = ViewedDevice("d2", Self.ann)
+        try device.exchange(with: server)
+        #expect(device.records["players"]?.count == 1)
+        // What the view hid before it was given to her, and what it shows to others, is not told.
+        try server.secure(
+            by: Self.rules.replacing("owner = martlet_user()", with: "name LIKE 'C%'"))
+        let other = ViewedDevice("d4", Principal(name: "b", user: "bob"))
+        try other.exchange(with: server)
+        #expect(other.records["players"]?.keys.first == .integer(2))
+        try server.send(
+            SetText().update("players", "2", #""revision":1,"name":"Dan""#), as: Self.office)
+        try server.send(
+            SetText().create("players", "-7", #""name":"Cay","owner":"bob""#), as: Self.office)
+        try other.exchange(with: server)
+        try device.exchange(with: server)
+        #expect(device.beginnings == 0)
+        #expect(device.records["players"]?.keys.first == .integer(3))
+        #expect(device.heard.contains(#""delete":[1]"#))
+        #expect(!device.heard.contains(#""types":["teams""#))
     }
 
     @Test("a listener is sent to the exchange, and never an entry", arguments: StorageKind.all)

@@ -43,7 +43,8 @@ extension DeviceNode {
     /// the device's own, but all rows are fetched again and replace those that it has.
     func otherView(now: Int64) -> [Action] {
         do {
-            probe = nil
+            // The server compares histories first, so it has the revision that was asked for.
+            if probe != nil { return try isCommon(now: now) }
             let common = try store.standing.newestOfHistory
             guard try store.beginRejoining(upTo: common, owner: owner, now: now) else {
                 return pause(SyncError(.busy, "Another process took over the exchange."))

@@ -91,7 +91,8 @@ final class DifferenceScan {
         var held: [String?] = []
         for number in views.held { held.append(try parts(of: number)) }
         let scan = ViewScan(
-            held: held, shown: try parts(of: views.view.number), types: sources.keys.sorted())
+            held: held, shown: try parts(of: views.view.number), types: sources.keys.sorted(),
+            given: views.given)
         // The text has the numbers of the views, so it is not kept.
         let statement = try connection.prepare(scan.sql(Self.dialect) + " ORDER BY 1, 2, 3")
         statement.bind(1, integer: request.since)

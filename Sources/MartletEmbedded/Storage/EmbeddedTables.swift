@@ -78,7 +78,8 @@ package enum EmbeddedTables {
     }
 
     /// Creates the tables for what policies show to whom; see `ViewStorage`. `shown` is false for a
-    /// record that a type view once showed; `moved` is the revision since which that is so.
+    /// record that a type view once showed; `moved` is the revision since which that is so, and
+    /// `first` the one at which it was shown first.
     static func createForViews(in connection: Connection) throws(SQLiteError) {
         try connection.execute(
             """
@@ -86,13 +87,14 @@ package enum EmbeddedTables {
                 number INTEGER PRIMARY KEY, type INTEGER NOT NULL, key BLOB NOT NULL UNIQUE,
                 revision INTEGER);
             CREATE TABLE martlet_members (
-                view INTEGER, id, moved INTEGER NOT NULL, shown INTEGER NOT NULL,
-                PRIMARY KEY (view, id)) WITHOUT ROWID;
+                view INTEGER, id, first INTEGER NOT NULL, moved INTEGER NOT NULL,
+                shown INTEGER NOT NULL, PRIMARY KEY (view, id)) WITHOUT ROWID;
             CREATE INDEX martlet_members_moved ON martlet_members (view, moved);
             CREATE TABLE martlet_views (
                 number INTEGER PRIMARY KEY AUTOINCREMENT, parts TEXT NOT NULL UNIQUE);
             CREATE TABLE martlet_given (
-                principal TEXT, view INTEGER, PRIMARY KEY (principal, view)) WITHOUT ROWID;
+                principal TEXT, view INTEGER, first INTEGER NOT NULL, last INTEGER NOT NULL,
+                PRIMARY KEY (principal, view)) WITHOUT ROWID;
             """)
     }
 

@@ -7,8 +7,6 @@ import SQLiteRecords
 /// The tables of views in a data set's file.
 struct EmbeddedViews: ViewStorage {
     private let store: EmbeddedStore
-    /// The key of the revision since which there are policies in `martlet_meta`.
-    private static let beginning = "policies"
 
     init(_ store: EmbeddedStore) {
         self.store = store
@@ -127,7 +125,8 @@ struct EmbeddedViews: ViewStorage {
     }
 
     func advance(
-        _ view: Int64, type: Int, to revision: Revision, shown: [RecordID], hidden: [RecordID]
+        _ view: Int64, type: Int, to revision: Revision, shown: [RecordID], hidden: [RecordID],
+        moved: Revision
     ) throws(StorageFault) {
         try store.working { (session) throws(SQLiteError) in
             let note = try session.connection.statement(
@@ -137,14 +136,15 @@ struct EmbeddedViews: ViewStorage {
             try note.run()
             let put = try session.connection.statement(
                 """
-                INSERT INTO martlet_members (view, id, moved, shown) VALUES (?1, ?2, ?3, ?4) \
+                INSERT INTO martlet_members (view, id, first, moved, shown) \
+                VALUES (?1, ?2, ?3, ?3, ?4) \
                 ON CONFLICT (view, id) DO UPDATE SET moved = excluded.moved, shown = excluded.shown
                 """)
             for (ids, isShown) in [(shown, Int64(1)), (hidden, 0)] {
                 for id in ids {
                     put.bind(1, integer: view)
                     put.bind(2, id)
-                    put.bind(3, integer: revision)
+                    put.bind(3, integer: moved)
                     put.bind(4, integer: isShown)
                     try put.run()
                 }
@@ -152,43 +152,38 @@ struct EmbeddedViews: ViewStorage {
         }
     }
 
-    func give(_ view: Int64, to principal: String) throws(StorageFault) {
+    func parts(of view: Int64) throws(StorageFault) -> [Int64]? {
+        try store.working { (session) throws(SQLiteError) in
+            try session.connection.text("SELECT parts FROM martlet_views WHERE number = \(view)")
+                .map { ViewScan.parts($0, of: session.numbers) }
+        }
+    }
+
+    func give(_ view: Int64, to principal: String, at revision: Revision) throws(StorageFault) {
         try store.working { (session) throws(SQLiteError) in
             let note = try session.connection.statement(
-                "INSERT OR IGNORE INTO martlet_given (principal, view) VALUES (?1, ?2)")
+                """
+                INSERT INTO martlet_given (principal, view, first, last) VALUES (?1, ?2, ?3, ?3) \
+                ON CONFLICT (principal, view) DO UPDATE SET last = max(last, excluded.last)
+                """)
             note.bind(1, text: principal)
             note.bind(2, integer: view)
+            note.bind(3, integer: revision)
             try note.run()
         }
     }
 
-    func given(to principal: String) throws(StorageFault) -> Set<Int64> {
+    func given(to principal: String) throws(StorageFault) -> [Int64: GivenView] {
         try store.working { (session) throws(SQLiteError) in
             let find = try session.connection.statement(
-                "SELECT view FROM martlet_given WHERE principal = ?1")
+                "SELECT view, first, last FROM martlet_given WHERE principal = ?1")
             defer { find.reset() }
             find.bind(1, text: principal)
-            var views: Set<Int64> = []
-            while try find.step() { views.insert(find.integer(0)) }
+            var views: [Int64: GivenView] = [:]
+            while try find.step() {
+                views[find.integer(0)] = GivenView(first: find.integer(1), last: find.integer(2))
+            }
             return views
-        }
-    }
-
-    func beginning(at revision: Revision) throws(StorageFault) -> Revision {
-        try store.working { (session) throws(SQLiteError) in
-            try session.connection.run(
-                """
-                INSERT OR IGNORE INTO martlet_meta VALUES ('\(Self.beginning)', \(revision))
-                """)
-            return try session.connection.integer(
-                "SELECT value FROM martlet_meta WHERE key = '\(Self.beginning)'") ?? revision
-        }
-    }
-
-    func endPolicies() throws(StorageFault) {
-        try store.working { (session) throws(SQLiteError) in
-            try session.connection.run(
-                "DELETE FROM martlet_meta WHERE key = '\(Self.beginning)'")
         }
     }
 

@@ -130,7 +130,7 @@ struct DifferenceScan {
         for number in views.held { held.append(try parts(of: number)) }
         let scan = ViewScan(
             held: held, shown: try parts(of: views.view.number),
-            types: model.positions.keys.sorted())
+            types: model.positions.keys.sorted(), given: views.given)
         return """
             SELECT position, type, id, own, gone FROM (\(scan.sql(Self.dialect))) AS p \
             WHERE (position, type, id) > ($1, $2, $3) AND $4::bigint IS NOT NULL \

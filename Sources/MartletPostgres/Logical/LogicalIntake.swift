@@ -125,7 +125,7 @@ struct LogicalIntake {
         _ relation: UInt32, _ identity: UInt8, _ columns: [OutputMessage.Column]
     ) throws {
         let goesByKey = identity == UInt8(ascii: "d")
-        // Without a replica identity, the key is known by its present name and place.
+        // Without a replica identity, the key is known by its present name.
         if tables[relation] == nil || !goesByKey { tables = try Self.tables(connection) }
         sources[relation] = nil
         guard let table = tables[relation] else { return }
@@ -134,15 +134,14 @@ struct LogicalIntake {
         // column had.
         let sole = keys.count == 1 ? keys[0] : nil
         let named = columns.firstIndex { $0.name == table.key.name }
-        let placed = goesByKey ? nil : try place(ofKeyOf: table, among: columns.count)
-        if let named, let placed, named != placed {
+        if !goesByKey, try !hasPresentColumns(table, columns.map(\.name)) {
             // Nobody knows which column was the key, so the rows are compared.
             try open()
             _ = try LogicalPublication.missDeletions(of: table.number, on: connection)
             hasMissed = true
             return
         }
-        guard let key = goesByKey ? sole ?? named : named ?? placed ?? sole else {
+        guard let key = goesByKey ? sole ?? named : named ?? sole else {
             throw PostgresError(
                 .statement,
                 "rows of “\(table.type.name)” are not named by “\(table.key.name)”; restart the server"
@@ -156,22 +155,18 @@ struct LogicalIntake {
         }
     }
 
-    /// Returns the position of a table's key among the columns that are sent, if every column has kept
-    /// its place; nil if columns before the key were dropped, or fewer columns are sent.
-    private func place(
-        ofKeyOf table: PostgresTable, among count: Int
-    ) throws(PostgresError) -> Int? {
-        let row = try connection.query(
+    /// Returns whether columns that are sent are the first ones of a table as it is now.
+    private func hasPresentColumns(
+        _ table: PostgresTable, _ names: [String]
+    ) throws(PostgresError) -> Bool {
+        let rows = try connection.query(
             """
-            SELECT count(*) FILTER (WHERE NOT b.attisdropped AND b.attgenerated = ''), \
-            count(*) FILTER (WHERE b.attisdropped), count(*) > 0 \
-            FROM pg_catalog.pg_attribute AS k LEFT JOIN pg_catalog.pg_attribute AS b \
-            ON b.attrelid = k.attrelid AND b.attnum > 0 AND b.attnum < k.attnum \
-            WHERE k.attrelid = $1::oid AND k.attname = $2
-            """, [.integer(Int64(table.relation)), .text(table.key.name)])
-        let (place, dropped) = (Int(try row.integer(0, 0)), try row.integer(0, 1))
-        guard try row.boolean(0, 2), dropped == 0, place < count else { return nil }
-        return place
+            SELECT attname::text FROM pg_catalog.pg_attribute WHERE attrelid = $1::oid \
+            AND attnum > 0 AND NOT attisdropped AND attgenerated = '' ORDER BY attnum
+            """, [.integer(Int64(table.relation))])
+        guard names.count <= rows.count else { return false }
+        for (row, name) in names.enumerated() where try rows.text(row, 0) != name { return false }
+        return true
     }
 
     private mutating func note(_ relation: UInt32, _ rows: [OutputMessage.Row]) throws {

@@ -158,7 +158,8 @@ struct PostgresViews: ViewStorage {
     }
 
     func advance(
-        _ view: Int64, type: Int, to revision: Revision, shown: [RecordID], hidden: [RecordID]
+        _ view: Int64, type: Int, to revision: Revision, shown: [RecordID], hidden: [RecordID],
+        moved: Revision
     ) throws(StorageFault) {
         try store.working { (session) throws(PostgresError) in
             let ids = (shown + hidden).map(\.description)
@@ -175,60 +176,53 @@ struct PostgresViews: ViewStorage {
                 note,
                 PostgresStatement(
                     """
-                    INSERT INTO _martlet.members (view, id, moved, shown) \
-                    SELECT $1, m.id, $2, m.shown FROM unnest($3::text[], $4::boolean[]) \
+                    INSERT INTO _martlet.members (view, id, first, moved, shown) \
+                    SELECT $1, m.id, $2, $2, m.shown FROM unnest($3::text[], $4::boolean[]) \
                     AS m(id, shown) ON CONFLICT (view, id) \
                     DO UPDATE SET moved = excluded.moved, shown = excluded.shown
                     """,
                     [
-                        .integer(view), .integer(revision), PendingWrites.texts(ids),
+                        .integer(view), .integer(moved), PendingWrites.texts(ids),
                         .array(PostgresArray(states)),
                     ]), on: session)
         }
     }
 
-    func give(_ view: Int64, to principal: String) throws(StorageFault) {
-        try store.working { (session) throws(PostgresError) in
-            _ = try run(
-                PostgresStatement(
-                    """
-                    INSERT INTO _martlet.given (principal, view) VALUES ($1, $2) \
-                    ON CONFLICT DO NOTHING
-                    """, [.text(principal), .integer(view)]), on: session)
-        }
-    }
-
-    func given(to principal: String) throws(StorageFault) -> Set<Int64> {
+    func parts(of view: Int64) throws(StorageFault) -> [Int64]? {
         try store.working { (session) throws(PostgresError) in
             let rows = try run(
                 PostgresStatement(
-                    "SELECT view FROM _martlet.given WHERE principal = $1", [.text(principal)]),
+                    "SELECT parts FROM _martlet.views WHERE number = $1", [.integer(view)]),
                 on: session)
-            var views: Set<Int64> = []
-            for row in 0..<rows.count { views.insert(try rows.integer(row, 0)) }
-            return views
+            guard rows.count == 1 else { return nil }
+            return ViewScan.parts(try rows.text(0, 0), of: session.tables.map(\.number))
         }
     }
 
-    func beginning(at revision: Revision) throws(StorageFault) -> Revision {
-        try store.working { (session) throws(PostgresError) in
-            let rows = try run(
-                PostgresStatement(
-                    """
-                    UPDATE _martlet.dataset SET policies = coalesce(policies, $1) \
-                    WHERE number = 1 RETURNING policies
-                    """, [.integer(revision)]), on: session)
-            return try rows.integer(0, 0)
-        }
-    }
-
-    func endPolicies() throws(StorageFault) {
+    func give(_ view: Int64, to principal: String, at revision: Revision) throws(StorageFault) {
         try store.working { (session) throws(PostgresError) in
             _ = try run(
                 PostgresStatement(
                     """
-                    UPDATE _martlet.dataset SET policies = NULL WHERE policies IS NOT NULL
-                    """), on: session)
+                    INSERT INTO _martlet.given AS g (principal, view, first, last) \
+                    VALUES ($1, $2, $3, $3) ON CONFLICT (principal, view) \
+                    DO UPDATE SET last = greatest(g.last, excluded.last)
+                    """, [.text(principal), .integer(view), .integer(revision)]), on: session)
+        }
+    }
+
+    func given(to principal: String) throws(StorageFault) -> [Int64: GivenView] {
+        try store.working { (session) throws(PostgresError) in
+            let rows = try run(
+                PostgresStatement(
+                    "SELECT view, first, last FROM _martlet.given WHERE principal = $1",
+                    [.text(principal)]), on: session)
+            var views: [Int64: GivenView] = [:]
+            for row in 0..<rows.count {
+                views[try rows.integer(row, 0)] = GivenView(
+                    first: try rows.integer(row, 1), last: try rows.integer(row, 2))
+            }
+            return views
         }
     }
 

@@ -111,20 +111,20 @@ enum MartletTables {
         """
 
     /// The tables for what policies show to whom; see `ViewStorage`. `shown` is false for a record
-    /// that a type view once showed; `moved` is the revision since which that is so. `policies` is
-    /// the revision since which there are policies.
+    /// that a type view once showed; `moved` is the revision since which that is so, and
+    /// `first` the one at which it was shown first.
     static let views = """
-        ALTER TABLE _martlet.dataset ADD COLUMN IF NOT EXISTS policies bigint;
         CREATE TABLE _martlet.type_views (
             number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, type bigint NOT NULL,
             key bytea NOT NULL UNIQUE, revision bigint);
         CREATE TABLE _martlet.members (
-            view bigint, id text COLLATE "C", moved bigint NOT NULL, shown boolean NOT NULL,
-            PRIMARY KEY (view, id));
+            view bigint, id text COLLATE "C", first bigint NOT NULL, moved bigint NOT NULL,
+            shown boolean NOT NULL, PRIMARY KEY (view, id));
         CREATE INDEX members_moved ON _martlet.members (view, moved);
         CREATE TABLE _martlet.views (
             number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, parts text NOT NULL UNIQUE);
         CREATE TABLE _martlet.given (
-            principal text, view bigint, PRIMARY KEY (principal, view));
+            principal text, view bigint, first bigint NOT NULL, last bigint NOT NULL,
+            PRIMARY KEY (principal, view));
         """
 }

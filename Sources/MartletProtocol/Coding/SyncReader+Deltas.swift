@@ -21,7 +21,7 @@ extension SyncReader {
             switch name {
             case "from": batch.from = try reader.readCount()
             case "dataSet": batch.dataSet = try reader.readName()
-            case "lineage": batch.lineage = try reader.readName()
+            case "lineage": batch.lineage = try reader.readName(most: Limits.lineageBytes)
             case "more": batch.more = try reader.json.readBoolean()
             case "difference": batch.isDifference = try reader.json.readBoolean()
             case "behind": batch.isBehind = try reader.json.readBoolean()

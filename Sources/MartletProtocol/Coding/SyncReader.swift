@@ -32,7 +32,7 @@ struct SyncReader {
             case "maxRevision": request.maxRevision = try reader.readCount()
             case "acknowledged": request.acknowledged = try reader.readCount()
             case "dataSet": request.dataSet = try reader.readName()
-            case "lineage": request.lineage = try reader.readName()
+            case "lineage": request.lineage = try reader.readName(most: Limits.lineageBytes)
             case "schema": request.schema = try reader.readName()
             case "check": request.check = try reader.readCheckRequest()
             case "rows": request.wantsRows = try reader.json.readBoolean()
@@ -57,7 +57,7 @@ struct SyncReader {
             case "maxRevision": answer.maxRevision = try reader.readCount()
             case "more": answer.more = try reader.json.readBoolean()
             case "dataSet": answer.dataSet = try reader.readName()
-            case "lineage": answer.lineage = try reader.readName()
+            case "lineage": answer.lineage = try reader.readName(most: Limits.lineageBytes)
             case "schema": answer.schema = try reader.readName()
             case "clientId": answer.clientID = try reader.readName()
             case "from": answer.from = try reader.readCount()
@@ -166,19 +166,21 @@ struct SyncReader {
         return number
     }
 
-    /// Reads a text of 1 to `Limits.nameBytes` bytes.
-    mutating func readName() throws(WireFault) -> String {
+    /// Reads a text of 1 to `most` bytes.
+    mutating func readName(most: Int = Limits.nameBytes) throws(WireFault) -> String {
         _ = json.peek()
         let start = json.position
         let name = try json.readText()
-        try check(name: name, at: start)
+        try check(name: name, at: start, most: most)
         return name
     }
 
-    func check(name: String, at start: Int) throws(WireFault) {
-        guard 1...Limits.nameBytes ~= name.utf8.count else {
+    func check(
+        name: String, at start: Int, most: Int = Limits.nameBytes
+    ) throws(WireFault) {
+        guard 1...most ~= name.utf8.count else {
             throw WireFault(
-                "A name or identifier is empty or longer than \(Limits.nameBytes) bytes.",
+                "A name or identifier is empty or longer than \(most) bytes.",
                 at: start, shape: true)
         }
     }

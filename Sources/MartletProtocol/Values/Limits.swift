@@ -36,6 +36,8 @@ package enum Limits {
     package static let savedSetBytes = requestBytes - requestHeadBytes
     /// The UTF-8 bytes of a name: type, attribute, identifier, client id.
     package static let nameBytes = 128
+    /// The UTF-8 bytes of a lineage, which may name views, and the row at which a difference goes on.
+    package static let lineageBytes = 256
     /// The UTF-8 bytes of one text value in a change set.
     package static let textBytes = 16 << 20
     /// The greatest integer key. A server leaves out rows with greater keys, and assigns none

@@ -30,7 +30,7 @@ struct DeltaQuery: Sendable {
         guard var since = try items.integer("since", in: 0...Int64.max) else {
             throw Problem.malformed("The query needs “since”, the version the device has.")
         }
-        var lineage = try items.name("lineage")
+        var lineage = try items.name("lineage", most: Limits.lineageBytes)
         if isEvents, let last = request.headers["last-event-id"].flatMap({ Int64($0) }), last >= 0 {
             if last != since { lineage = nil }
             since = last

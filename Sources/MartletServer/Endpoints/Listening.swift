@@ -59,7 +59,11 @@ struct Listening: Sendable {
             let current = try await handler.tokenWatch.generation(handler.tokens)
             if current != generation || left.map({ $0 <= .zero }) ?? false {
                 do {
-                    _ = try await handler.record(of: token)
+                    let principal = try await handler.record(of: token).principal
+                    if principal != request.principal {
+                        // What the listener may be sent may have changed with its roles.
+                        (request.principal, request.mustExchange) = (principal, true)
+                    }
                 } catch let denial as TokenDenial {
                     return .unauthorized(denial)
                 }

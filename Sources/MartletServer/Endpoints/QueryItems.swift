@@ -29,10 +29,10 @@ struct QueryItems {
     }
 
     /// Returns a text of 1 to `Limits.nameBytes` bytes; nil if the query does not have it.
-    func name(_ name: String) throws(Problem) -> String? {
+    func name(_ name: String, most: Int = Limits.nameBytes) throws(Problem) -> String? {
         guard let value = items[name] else { return nil }
-        guard 1...Limits.nameBytes ~= value.utf8.count else {
-            throw Problem.malformed("“\(name)” is empty or longer than \(Limits.nameBytes) bytes.")
+        guard 1...most ~= value.utf8.count else {
+            throw Problem.malformed("“\(name)” is empty or longer than \(most) bytes.")
         }
         return value
     }

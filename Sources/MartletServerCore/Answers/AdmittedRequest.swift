@@ -20,6 +20,9 @@ package struct AdmittedRequest: Sendable {
         self.acceptsGzip = acceptsGzip
     }
 
+    /// What the device was told of its state; nil if it names nothing.
+    var lineage: DeviceLineage? { request.lineage.map { DeviceLineage($0) } }
+
     /// True if the request has no change sets, and only asks for missed ones.
     var isPull: Bool { request.changeSets.isEmpty }
 }

@@ -16,10 +16,15 @@ package enum AuthorFormat {
     /// release can have made an entry that is longer than a device takes. The author gets its ids
     /// and revisions only; the values come as rows, as for all other devices.
     static func bytes(of entry: LogEntry) throws(WireFault) -> [UInt8] {
+        try SyncCoder.encode(form(of: entry))
+    }
+
+    /// Returns an entry as its author receives it, decoded.
+    static func form(of entry: LogEntry) throws(WireFault) -> ChangeSet {
         guard !entry.body.isEmpty else {
             var set = ChangeSet()
             set.revision = entry.revision
-            return try bytes(of: entry, holding: set)
+            return form(of: entry, holding: set)
         }
         var set = try SyncCoder.decodeChangeSet(entry.body)
         if entry.body.count > Limits.entryBytes {
@@ -29,13 +34,11 @@ package enum AuthorFormat {
                 }
             }
         }
-        return try bytes(of: entry, holding: set)
+        return form(of: entry, holding: set)
     }
 
     /// Returns an entry as its author receives it, if its set is decoded already.
-    static func bytes(
-        of entry: LogEntry, holding stored: ChangeSet
-    ) throws(WireFault) -> [UInt8] {
+    static func form(of entry: LogEntry, holding stored: ChangeSet) -> ChangeSet {
         var set = stored
         set.conflict = false
         set.identifier = entry.identifier
@@ -54,7 +57,7 @@ package enum AuthorFormat {
                 }
             }
         }
-        return try SyncCoder.encode(set)
+        return set
     }
 
     private static func put(

@@ -22,6 +22,10 @@ package struct DeltaRequest: Sendable {
     /// The bytes of a batch of entries above which such a listener is also told to fetch them.
     /// Compressed, they take a fraction of the time on a slow line.
     package var mostEntryBytes = Int.max
+    /// True if the listener's user does not see everything, or did not since the listening began.
+    private(set) var isPart = false
+    /// True if the listener's user may see something else than at the listener's last exchange.
+    package var mustExchange = false
     /// The row after which rows continue within a revision, if `lineage` does not name it.
     private var cursor: RowCursor?
 
@@ -51,6 +55,8 @@ package struct DeltaRequest: Sendable {
             wantsRows = batch.isDifference && batch.more
         }
         cursor = batch.cursor
+        isPart = isPart || batch.isPart
+        mustExchange = false
         lineage = nil
         since = batch.position
     }
@@ -83,7 +89,7 @@ extension DataSetFeed {
     package func madeDeltas(_ request: DeltaRequest) -> DeltaBatchBytes? {
         let key = DeltaCache.Key(
             since: request.since, head: cache.head, byteLimit: request.byteLimit)
-        guard request.lineage == nil, !request.wantsRows,
+        guard request.lineage == nil, !request.wantsRows, !request.isPart,
             let made = deltaCache.batch(for: key), !request.fetches(made.json.count),
             views.showsEverything(to: request.principal)
         else { return nil }
@@ -130,9 +136,7 @@ extension DataSetFeed {
         _ request: DeltaRequest, device: Int64, head: LogHead, _ builder: AnswerBuilder
     ) throws(AnswerBuilder.Failure) -> DeltaBatchBytes {
         if isLimited(request) {
-            // The writer has to compute the view. An exchange makes it do so.
-            return request.since < head.revision
-                ? behind(request, head) : try entries(request, device: device, head: head, builder)
+            return try batch(forPart: request, head: head, builder)
         }
         if request.wantsRows || request.goesOn || request.since < cache.floor {
             return try withoutEntries(request, head: head, builder)
@@ -146,11 +150,40 @@ extension DataSetFeed {
         }
     }
 
+    /// Returns the batch for a listener whose user does not see everything: the writer has to compute
+    /// the view, and an exchange makes it do so.
+    private func batch(
+        forPart request: DeltaRequest, head: LogHead, _ builder: AnswerBuilder
+    ) throws(AnswerBuilder.Failure) -> DeltaBatchBytes {
+        var made: DeltaBatchBytes
+        if request.since < head.revision {
+            made = behind(request, head)
+        } else if request.mustExchange || hasOtherView(request, head) {
+            // It has the newest revision, but perhaps of another view.
+            made = behind(request, head, goesOn: nil)
+        } else {
+            made = finished([], try frame(from: request.since, request.since, head, builder), [])
+        }
+        made.isPart = true
+        return made
+    }
+
+    /// Returns whether a listener that names a lineage may have another view than its user.
+    private func hasOtherView(_ request: DeltaRequest, _ head: LogHead) -> Bool {
+        guard let lineage = request.lineage else { return false }
+        let sight = views.sight(
+            of: request.principal, since: request.since, DeviceLineage(lineage),
+            head: head.revision)
+        if case .limited = sight { return false }
+        return true
+    }
+
     /// Returns whether the listener may not be sent the log's entries: its user does not see
     /// everything, or did not.
     private func isLimited(_ request: DeltaRequest) -> Bool {
         let views = request.lineage.map { DeviceLineage($0).views } ?? []
-        return !views.isEmpty || !self.views.showsEverything(to: request.principal)
+        return request.isPart || !views.isEmpty
+            || !self.views.showsEverything(to: request.principal)
     }
 
     private func withoutEntries(
@@ -160,14 +193,23 @@ extension DataSetFeed {
         return behind(request, head)
     }
 
+    /// Returns a batch that tells a listener which has not reached the head to fetch everything.
+    func behind(_ request: DeltaRequest, _ head: LogHead) -> DeltaBatchBytes {
+        behind(request, head, goesOn: head.revision)
+    }
+
     /// Returns a batch without deltas that tells the listener to fetch everything up to the present
     /// head with `POST /sync`.
-    func behind(_ request: DeltaRequest, _ head: LogHead) -> DeltaBatchBytes {
+    ///
+    /// - Parameter goesOn: The head, if a device that has reached it already need not fetch.
+    func behind(
+        _ request: DeltaRequest, _ head: LogHead, goesOn: Revision?
+    ) -> DeltaBatchBytes {
         var batch = DeltaBatch(
             from: request.since, deltas: [], nextVersion: request.since, dataSet: identity)
         batch.isBehind = true
         // The exchange may reach another server, which does not have all entries yet.
-        batch.goesOn = head.revision
+        batch.goesOn = goesOn
         return DeltaBatchBytes(
             json: SyncCoder.encode(batch), nextVersion: request.since, position: head.revision,
             isEmpty: false, more: false, isDifference: false, isBehind: true, devices: [])

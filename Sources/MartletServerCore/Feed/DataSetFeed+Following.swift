@@ -58,5 +58,6 @@ extension DataSetFeed {
         guard cache.reset(to: head, floor: floor, ifAt: version), !isSame else { return }
         deltaCache.clear()
         forgetDevices()
+        views.forget()
     }
 }

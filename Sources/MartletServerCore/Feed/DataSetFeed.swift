@@ -135,8 +135,7 @@ package final class DataSetFeed: Sendable {
     /// Returns what a device may be answered without the writer.
     func sight(of admitted: AdmittedRequest) -> ViewBook.Sight {
         views.sight(
-            of: admitted.principal, since: admitted.request.maxRevision,
-            held: admitted.request.lineage.map { DeviceLineage($0).views },
+            of: admitted.principal, since: admitted.request.maxRevision, admitted.lineage,
             head: cache.head.revision)
     }
 
@@ -199,7 +198,7 @@ package final class DataSetFeed: Sendable {
             head: head, acceptsGzip: admitted.acceptsGzip,
             isPlainRequest: admitted.request.clientID == nil
                 && admitted.request.protocolVersion == nil)
-        let lineage = admitted.request.lineage.map { DeviceLineage($0) }
+        let lineage = admitted.lineage
         query.wantsRows = admitted.request.wantsRows || lineage?.isUnfinished == true
         query.answerBytes = admitted.request.answerBytes.map(Int.init) ?? .max
         query.clientID = admitted.request.clientID

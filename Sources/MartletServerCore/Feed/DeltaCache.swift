@@ -83,6 +83,8 @@ package struct DeltaBatchBytes: Sendable {
     package let isBehind: Bool
     /// The last row, if its revision has more rows.
     var cursor: RowCursor?
+    /// True if the listener's user does not see everything.
+    var isPart = false
     /// The devices whose sets are in the batch. They get these sets in their author's format.
     let devices: Set<Int64>
 }

@@ -43,6 +43,7 @@ struct DeviceLineage: Equatable {
                 views = []
                 return
             }
+            if views == [View.everything] { views = [] }
             rest = rest[..<range.lowerBound]
         }
         hash = String(rest)

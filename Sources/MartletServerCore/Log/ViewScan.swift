@@ -1,4 +1,4 @@
-import MartletModel
+package import MartletModel
 
 /// The SQL that lists the records of a difference for people who see a part of the data set.
 ///
@@ -36,6 +36,7 @@ package struct ViewScan {
     private let held: [Parts]
     private let shown: Parts
     private let types: [Int64]
+    private let given: [Int64: Revision]
 
     /// Makes the scan.
     ///
@@ -44,7 +45,10 @@ package struct ViewScan {
     ///     them; nil for the view that shows everything.
     ///   - shown: The parts of the view that it is to reach.
     ///   - types: The numbers of all types.
-    package init(held: [String?], shown: String?, types: [Int64]) {
+    ///   - given: The revisions since which the device's user was given type views. What these hid
+    ///     before was never shown to him, and its ids are not told.
+    package init(held: [String?], shown: String?, types: [Int64], given: [Int64: Revision]) {
+        self.given = given
         self.held = held.map { $0.map(Self.parts) }
         self.shown = shown.map(Self.parts)
         self.types = types
@@ -53,6 +57,12 @@ package struct ViewScan {
     /// Returns the text that a storage keeps for a view.
     package static func text(of parts: some Sequence<(Int64, Int64)>) -> String {
         parts.map { "\($0):\($1)" }.joined(separator: " ")
+    }
+
+    /// Returns the parts of a view, in the order of the types' numbers.
+    package static func parts(_ text: String, of numbers: [Int64]) -> [Int64] {
+        let parts = parts(of: text)
+        return numbers.map { parts[$0] ?? View.nothing }
     }
 
     private static func parts(of text: String) -> [Int64: Int64] {
@@ -69,10 +79,19 @@ package struct ViewScan {
         let shown = types.map { ($0, part(of: $0, in: self.shown)) }
             .filter { $0.1 != View.nothing }
         var arms = [Self.none(dialect)]
-        if !shown.isEmpty { arms += Self.staying(dialect, Self.values(shown.map { [$0, $1] })) }
+        if !shown.isEmpty {
+            // A device that has nothing has nothing to lose.
+            let parts = shown.map { [$0, $1, held.isEmpty ? .max : given[$1] ?? .max] }
+            arms += Self.staying(dialect, Self.values(parts, ["type", "view", "given"]))
+        }
         let (entering, leaving) = moves()
-        if !entering.isEmpty { arms += Self.entering(dialect, Self.values(entering)) }
-        if !leaving.isEmpty { arms += Self.leaving(dialect, Self.values(leaving)) }
+        if !entering.isEmpty {
+            arms += Self.entering(dialect, Self.values(entering, ["type", "view", "held"]))
+        }
+        if !leaving.isEmpty {
+            let moves = leaving.map { $0 + [given[$0[2]] ?? .max] }
+            arms += Self.leaving(dialect, Self.values(moves, ["type", "view", "held", "given"]))
+        }
         return arms.joined(separator: " UNION ALL ")
     }
 
@@ -93,18 +112,21 @@ package struct ViewScan {
             let sure = old.count == 1 ? old.first ?? View.nothing : View.nothing
             if new != View.nothing, sure != View.whole { entering.append([type, new, sure]) }
             guard new != View.whole else { continue }
-            for part in old.sorted() where part != View.nothing && part != new {
+            for part in old.sorted() where part > View.whole && part != new {
                 leaving.append([type, new, part])
             }
         }
         return (entering, leaving)
     }
 
-    private static func values(_ lines: [[Int64]]) -> String {
+    /// Returns a table of numbers.
+    private static func values(_ lines: [[Int64]], _ names: [String]) -> String {
         let rows = lines.map { "(\($0.map { "\($0)" }.joined(separator: ", ")))" }
-        let columns = ["column1 AS type", "column2 AS view", "column3 AS held"]
-            .prefix(lines[0].count).joined(separator: ", ")
-        return "(SELECT \(columns) FROM (VALUES \(rows.joined(separator: ", "))) AS v)"
+        let columns = names.enumerated().map { "column\($0 + 1) AS \($1)" }
+        return """
+            (SELECT \(columns.joined(separator: ", ")) \
+            FROM (VALUES \(rows.joined(separator: ", "))) AS v)
+            """
     }
 
     /// The records of types that stay in the view, or enter or leave it by a change of records.
@@ -119,11 +141,11 @@ package struct ViewScan {
             """,
             """
             SELECT w.moved, p.type, w.id, coalesce(r.revision, w.moved), \
-            CASE WHEN w.shown THEN r.deleted ELSE TRUE END \
+            coalesce(r.deleted OR NOT w.shown, TRUE) \
             FROM \(parts) AS p CROSS JOIN \(d.members) AS w \
             LEFT JOIN \(d.records) AS r ON r.type = p.type AND r.id = w.id \
             WHERE p.view > 0 AND w.view = p.view AND w.moved > \(d.since) \
-            AND (NOT w.shown OR r.revision < w.moved)
+            AND (w.shown AND r.revision < w.moved OR NOT w.shown AND w.moved > p.given)
             """,
             """
             SELECT a.revision, a.type, a.id, r.revision, r.deleted \
@@ -165,15 +187,9 @@ package struct ViewScan {
             SELECT \(d.since) + 1, m.type, h.id, h.moved, TRUE \
             FROM \(moves) AS m CROSS JOIN \(d.members) AS h \
             LEFT JOIN \(d.members) AS w ON w.view = m.view AND w.id = h.id \
-            WHERE m.held > 0 AND h.view = m.held AND (h.shown OR h.moved > \(d.since)) AND \(hidden)
-            """,
+            WHERE m.held > 0 AND h.view = m.held AND h.first <= \(d.since) + 1 \
+            AND (h.shown OR h.moved > \(d.since) AND h.moved > m.given) AND \(hidden)
             """
-            SELECT \(d.since) + 1, m.type, r.id, r.revision, TRUE \
-            FROM \(moves) AS m CROSS JOIN \(d.records) AS r \
-            LEFT JOIN \(d.members) AS w ON w.view = m.view AND w.id = r.id \
-            WHERE m.held = 0 AND r.type = m.type \
-            AND NOT (r.deleted AND r.revision <= \(d.since)) AND \(hidden)
-            """,
         ]
     }
 

@@ -5,21 +5,13 @@ extension DataSetNode {
     /// Computes the views of the requests' senders within the open transaction, once the sets of the
     /// batch are decided.
     ///
-    /// - Parameter begun: The revision before the sets of the batch.
     /// - Returns: The entries that were added so that devices can move from one view to another.
     func addViews(
-        to works: inout [RequestWork?], of requests: [AdmittedRequest], begun: Revision, now: Int64
+        to works: inout [RequestWork?], of requests: [AdmittedRequest], now: Int64
     ) throws(StorageFault) -> [LogEntry] {
-        if policies == nil, !isOpen {
-            try storage.views.endPolicies()
-            isOpen = true
-        }
         let lineages = requests.map { $0.request.lineage.map { DeviceLineage($0) } }
         guard policies != nil || lineages.contains(where: { $0?.views.isEmpty == false }) else {
             return []
-        }
-        if policies != nil, beginning == nil {
-            beginning = try storage.views.beginning(at: begun)
         }
         var keeper = ViewKeeper(storage, policies, now: now)
         var outlines: [Int: (outline: ViewKeeper.Outline, held: [Int64])] = [:]
@@ -28,9 +20,8 @@ extension DataSetNode {
             guard let work = works[index], work.problem == nil else { continue }
             let outline = try keeper.outline(of: request.principal)
             let since = request.request.maxRevision
-            let held = ViewBook.held(
-                since: since, named: lineages[index]?.views, of: outline.number)
-            guard try mayHold(held, outline.number, request) else {
+            let held = ViewBook.held(since: since, lineages[index], of: outline.number)
+            guard try mayHold(held, outline, request) else {
                 works[index]?.problem = RequestCheck.view
                 continue
             }
@@ -42,52 +33,85 @@ extension DataSetNode {
             }
         }
         for (index, (outline, held)) in outlines {
-            let principal = requests[index].principal
             let view = try keeper.view(outline)
-            if !feed.views.wasGiven(view.number, to: principal) {
-                try storage.views.give(view.number, to: principal.identity)
-            }
-            works[index]?.views = ViewChange(held: held, view: view)
+            works[index]?.views = try change(to: view, held, requests[index].principal)
         }
         return entries
     }
 
+    /// Notes that a person is given a view, and returns the change of views of its device.
+    private func change(
+        to view: View, _ held: [Int64], _ principal: Principal
+    ) throws(StorageFault) -> ViewChange {
+        // Who sees everything is sent everything, so there is nothing to know.
+        guard view.number != View.everything else {
+            return ViewChange(held: held, view: view, given: [:])
+        }
+        let known = try storage.views.given(to: principal.identity)
+        if known[view.number]?.last != view.revision {
+            try storage.views.give(view.number, to: principal.identity, at: view.revision)
+        }
+        var given: [Int64: Revision] = [:]
+        for (number, known) in known { given[-number] = known.first }
+        for part in view.parts where part > View.whole && given[part] == nil {
+            try storage.views.give(-part, to: principal.identity, at: view.revision)
+            given[part] = view.revision
+        }
+        return ViewChange(held: held, view: view, given: given)
+    }
+
+    /// The most views whose records a device may have: each was left before its difference ended.
+    private static let mostHeld = 8
+
     /// Returns whether a device may have the records of views. A device that lies would learn the ids
     /// of records that its user never saw.
     private func mayHold(
-        _ held: [Int64], _ view: Int64, _ request: AdmittedRequest
+        _ held: [Int64], _ outline: ViewKeeper.Outline, _ request: AdmittedRequest
     ) throws(StorageFault) -> Bool {
-        let others = held.filter { $0 != view }
+        guard held.count <= Self.mostHeld else { return false }
+        let others = Set(held).subtracting([outline.number])
         guard !others.isEmpty else { return true }
         let given = try storage.views.given(to: request.principal.identity)
-        return others.allSatisfy { other in
-            // Before there were policies, everyone was given everything.
-            given.contains(other)
-                || other == View.everything
-                    && request.request.maxRevision <= beginning ?? .max
+        for other in others {
+            let parts: [Int64]
+            if other == View.everything {
+                parts = storage.schema.types.map { _ in View.whole }
+            } else {
+                guard let view = given[other], request.request.maxRevision <= view.last,
+                    let stored = try storage.views.parts(of: other)
+                else { return false }
+                parts = stored
+            }
+            // Nobody knows which of all records were there at the device's revision.
+            let shrinks = zip(parts, outline.parts).contains {
+                $0 == View.whole && $1 != View.whole
+            }
+            if shrinks { return false }
         }
+        return true
     }
 
     /// Returns an own set as its sender may know it: without values, because these come as rows, and
-    /// without records that its view never showed and that the set did not create.
-    func reduced(
-        _ set: ChangeSet, for view: View
-    ) throws(StorageFault) -> ChangeSet {
-        var reduced = set
+    /// without records that its view never showed and that did not get their ids by the set.
+    ///
+    /// - Parameter form: The set in its author's format.
+    func reduced(_ form: ChangeSet, for view: View) throws(StorageFault) -> ChangeSet {
+        var reduced = form
         for index in reduced.types.indices {
             let changes = reduced.types[index]
-            guard let type = storage.schema.index(of: changes.name) else { continue }
-            let created = Set(changes.create)
-            var known = created
-            switch view.parts[type] {
-            case View.whole: known.formUnion(changes.update + changes.delete)
-            case View.nothing: break
-            case let part:
-                known.formUnion(
-                    try storage.views.members(
-                        of: part, type: type, among: changes.update + changes.delete
-                    ).keys)
+            let changed = changes.create + changes.update + changes.delete
+            var known = Set(changes.entries.lazy.filter { $0.oldID != nil }.map(\.id))
+            // A type that was dropped since has no part.
+            if let type = storage.schema.index(of: changes.name) {
+                switch view.parts[type] {
+                case View.whole: known.formUnion(changed)
+                case View.nothing: break
+                case let part:
+                    known.formUnion(
+                        try storage.views.members(of: part, type: type, among: changed).keys)
+                }
             }
+            reduced.types[index].create.removeAll { !known.contains($0) }
             reduced.types[index].update.removeAll { !known.contains($0) }
             reduced.types[index].delete.removeAll { !known.contains($0) }
             reduced.types[index].entries.removeAll { !known.contains($0.id) }
@@ -95,6 +119,7 @@ extension DataSetNode {
                 reduced.types[index].entries[entry].attributes = Attributes()
             }
         }
+        reduced.types.removeAll { $0.create.isEmpty && $0.update.isEmpty && $0.delete.isEmpty }
         return reduced
     }
 }

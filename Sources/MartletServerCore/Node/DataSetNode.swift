@@ -20,7 +20,6 @@ package final class DataSetNode {
     package var policies: RulesProgram? {
         didSet {
             feed.views.program = policies
-            (beginning, isOpen) = (nil, false)
         }
     }
     /// The most devices of a user. There is a limit because invented devices would stay for ever.
@@ -37,10 +36,6 @@ package final class DataSetNode {
     /// Called when a commit begins (true), and when it has ended (false).
     package var committing: (Bool) -> Void = { _ in }
     var needsRecovery = false
-    /// The revision since which the data set has policies, once it was looked up.
-    var beginning: Revision?
-    /// True once the storage is known to have noted that there are no policies.
-    var isOpen = false
     var fault: StorageFault?
     /// The numbers of entries made from external writes: in the open transaction, and since
     /// `takeExternalCount()`.
@@ -225,7 +220,6 @@ package final class DataSetNode {
         feed.deltaCache.clear()
         feed.forgetDevices()
         feed.views.forget()
-        (beginning, isOpen) = (nil, false)
     }
 
     private func attempt(
@@ -238,20 +232,19 @@ package final class DataSetNode {
         var works: [RequestWork?] = requests.map { _ in nil }
         if needsWriter {
             let external = try beginWhole(now: now)
-            let begun = storage.head.revision
             var batch = BatchDecision(
                 storage: storage, rules: rules, policies: policies, hashes: feed.builder(log: log),
                 now: now,
                 devicesPerUser: devicesPerUser, share: share, unbearable: unbearable)
             works = try batch.decide(requests.map { needsNode($0) ? $0 : nil })
             try batch.addTruths(to: &works, of: requests)
-            let moves = try addViews(to: &works, of: requests, begun: begun, now: now)
+            let moves = try addViews(to: &works, of: requests, now: now)
             // The feed learns of a device before it sees the device's entries. Otherwise it would
             // send them to the device as another's.
             feed.learn(batch.devices)
             try commit(external + batch.entries + moves)
             for (request, work) in zip(requests, works) {
-                if let views = work?.views { feed.views.note(views.view, of: request.principal) }
+                if let views = work?.views { feed.views.note(views, of: request.principal) }
             }
             feed.meet(batch.strangers, at: feed.head.revision)
         }
@@ -288,6 +281,10 @@ package final class DataSetNode {
         do throws(AnswerBuilder.Failure) {
             var query = feed.query(admitted, work.device, feed.head)
             query.views = work.views.flatMap { $0.showsAll ? nil : $0 }
+            if let views = query.views, views.view.number != admitted.lineage?.views.last {
+                // The row belongs to a difference of another view.
+                query.cursor = nil
+            }
             query.own = try ownForms(work, for: query.views?.view)
             query.refused = work.refusedSets
             query.hasPostponed = work.hasPostponed
@@ -307,33 +304,29 @@ package final class DataSetNode {
     private func ownForms(
         _ work: RequestWork, for view: View?
     ) throws(AnswerBuilder.Failure) -> [Revision: [UInt8]] {
-        var forms: [Revision: [UInt8]] = [:]
+        var forms: [Revision: ChangeSet] = [:]
         do throws(StorageFault) {
             for (entry, set) in work.accepted {
-                let known = try view.map { (view) throws(StorageFault) in
-                    try reduced(set, for: view)
-                }
-                forms[entry.revision] = try Self.own { () throws(WireFault) in
-                    try AuthorFormat.bytes(of: entry, holding: known ?? set)
-                }
+                forms[entry.revision] = AuthorFormat.form(of: entry, holding: set)
             }
             for entry in try log.entries(at: work.repeats.filter { forms[$0] == nil }) {
-                var known: ChangeSet?
-                if let view, !entry.body.isEmpty {
-                    known = try reduced(
-                        try Self.own { () throws(WireFault) in
-                            try SyncCoder.decodeChangeSet(entry.body)
-                        }, for: view)
-                }
                 forms[entry.revision] = try Self.own { () throws(WireFault) in
-                    if let known { return try AuthorFormat.bytes(of: entry, holding: known) }
-                    return try AuthorFormat.bytes(of: entry)
+                    try AuthorFormat.form(of: entry)
                 }
             }
+            var bytes: [Revision: [UInt8]] = [:]
+            for (revision, form) in forms {
+                let known = try view.map { (view) throws(StorageFault) in
+                    try reduced(form, for: view)
+                }
+                bytes[revision] = try Self.own { () throws(WireFault) in
+                    try SyncCoder.encode(known ?? form)
+                }
+            }
+            return bytes
         } catch {
             throw .fault(error)
         }
-        return forms
     }
 
     private static func own<Form>(

@@ -72,6 +72,8 @@ struct ViewKeeper {
         _ view: TypeView, of type: Int, to head: Revision, _ rights: RowRights
     ) throws(StorageFault) {
         var moves = Moves()
+        // No device had a view that was never computed, so nothing moved.
+        let moved = view.revision == nil ? 0 : head
         if let revision = view.revision {
             let changed = try changedTypes(after: revision)
             if !changed.isDisjoint(with: rights.program.typesRead(by: type)) {
@@ -83,7 +85,8 @@ struct ViewKeeper {
             try judgeAll(of: type, view, rights, &moves)
         }
         try storage.views.advance(
-            view.number, type: type, to: head, shown: moves.shown, hidden: moves.hidden)
+            view.number, type: type, to: head, shown: moves.shown, hidden: moves.hidden,
+            moved: moved)
     }
 
     private mutating func changedTypes(after revision: Revision) throws(StorageFault) -> Set<Int> {

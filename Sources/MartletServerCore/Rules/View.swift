@@ -55,10 +55,13 @@ package struct ViewChange: Hashable, Sendable {
     /// them. Empty for a device that has nothing.
     package let held: [Int64]
     package let view: View
+    /// The revisions since which the device's user was given type views, by their numbers.
+    package let given: [Int64: Revision]
 
-    package init(held: [Int64], view: View) {
+    package init(held: [Int64], view: View, given: [Int64: Revision]) {
         self.held = held
         self.view = view
+        self.given = given
     }
 
     /// True if the device's user sees everything, and the device has no other view's records.

@@ -4,7 +4,7 @@ package import MartletRules
 
 /// The tables of a storage in which it keeps the members of views.
 ///
-/// All calls but `members` and `given` are made within the storage's open transaction. Types are
+/// All calls but `members`, `parts` and `given` are made within the storage's open transaction. Types are
 /// positions in the schema.
 package protocol ViewStorage {
     /// Returns the type views with these keys, and makes those that are missing.
@@ -27,20 +27,31 @@ package protocol ViewStorage {
     func members(
         of view: Int64, type: Int, among ids: [RecordID]?
     ) throws(StorageFault) -> [RecordID: Bool]
-    /// Notes that a type view is computed up to a revision, and that it shows other records since.
+    /// Notes that a type view is computed up to a revision, and that it shows other records since
+    /// `moved`.
     func advance(
-        _ view: Int64, type: Int, to revision: Revision, shown: [RecordID], hidden: [RecordID]
+        _ view: Int64, type: Int, to revision: Revision, shown: [RecordID], hidden: [RecordID],
+        moved: Revision
     ) throws(StorageFault)
-    /// Notes that the devices of a principal are given a view.
-    func give(_ view: Int64, to principal: String) throws(StorageFault)
-    /// Returns the views that the devices of a principal were given.
-    func given(to principal: String) throws(StorageFault) -> Set<Int64>
-    /// Returns the revision since which the data set has policies, and sets it if there is none.
-    func beginning(at revision: Revision) throws(StorageFault) -> Revision
-    /// Notes that the data set has no policies, so that everyone is given everything.
-    func endPolicies() throws(StorageFault)
+    /// Returns the parts of a view, in the schema's order; nil if there is no such view.
+    func parts(of view: Int64) throws(StorageFault) -> [Int64]?
+    /// Notes that the devices of a principal are given a view up to a revision, or that they are given
+    /// a type view, whose number is then negative.
+    func give(_ view: Int64, to principal: String, at revision: Revision) throws(StorageFault)
+    /// Returns the views and type views that the devices of a principal were given.
+    func given(to principal: String) throws(StorageFault) -> [Int64: GivenView]
     /// Adds an entry without changes to the log.
     func appendNothing(now: Int64) throws(StorageFault) -> LogEntry
+}
+
+/// The time for which somebody's devices were given a view.
+package struct GivenView: Hashable, Sendable {
+    package var first: Revision
+    package var last: Revision
+
+    package init(first: Revision, last: Revision) {
+        (self.first, self.last) = (first, last)
+    }
 }
 
 extension LogEntry {

@@ -21,9 +21,7 @@ package final class ViewBook: Sendable {
         /// Whether people with these roles and claims see everything.
         var isWhole: [Principal: Bool] = [:]
         /// The views of people as the log's end left them when they were last computed.
-        var views: [Principal: View] = [:]
-        /// The views that the devices of people were given, by their identities.
-        var given: [String: Set<Int64>] = [:]
+        var views: [Principal: ViewChange] = [:]
     }
 
     /// The most people of whom something is kept.
@@ -56,55 +54,47 @@ package final class ViewBook: Sendable {
     ///
     /// - Parameters:
     ///   - since: The device's revision.
-    ///   - held: The views that its lineage names; nil if it names no lineage.
+    ///   - lineage: The lineage that it names.
     ///   - head: The end of the log.
     func sight(
-        of principal: Principal, since: Revision, held: [Int64]?, head: Revision
+        of principal: Principal, since: Revision, _ lineage: DeviceLineage?, head: Revision
     ) -> Sight {
-        let isPlain = held ?? [] == []
+        let isPlain = lineage?.views.isEmpty ?? true
         if isPlain, state.withLock({ $0.program == nil }) { return .everything }
         let showsEverything = showsEverything(to: principal)
         return state.withLock { state in
-            let given = state.given[principal.identity] ?? []
-            if isPlain, showsEverything {
-                return given.contains(View.everything) ? .everything : .unknown
-            }
-            guard let view = state.views[principal], view.revision == head,
+            if isPlain, showsEverything { return .everything }
+            guard let known = state.views[principal], known.view.revision == head,
                 // Nobody here knows the day.
-                state.program?.asksDay != true,
-                given.contains(view.number)
+                state.program?.asksDay != true
             else { return .unknown }
-            let held = ViewBook.held(since: since, named: held, of: view.number)
-            let change = ViewChange(held: held, view: view)
+            let held = ViewBook.held(since: since, lineage, of: known.view.number)
+            let change = ViewChange(held: held, view: known.view, given: known.given)
             return change.isMove ? .unknown : .limited(change)
         }
     }
 
     /// Returns the views whose records a device may have.
     ///
-    /// - Parameters:
-    ///   - named: The views that its lineage names; nil if it names no lineage. Such a program is
-    ///     taken to have the view that its user has now.
-    static func held(since: Revision, named: [Int64]?, of view: Int64) -> [Int64] {
-        guard let named else { return since == 0 ? [] : [view] }
-        guard let last = named.last else { return since == 0 ? [] : [View.everything] }
+    /// - Parameter lineage: The lineage that it names. A program that names none is taken to have the
+    ///   view that its user has now.
+    static func held(
+        since: Revision, _ lineage: DeviceLineage?, of view: Int64
+    ) -> [Int64] {
+        guard let named = lineage?.views else { return since == 0 ? [] : [view] }
+        guard let last = named.last else {
+            return since == 0 && lineage?.isUnfinished == false ? [] : [View.everything]
+        }
         guard last == view else { return named }
         return named.count == 1 ? named : Array(named.dropLast())
     }
 
     /// Notes the view of a person, which its devices were given.
-    func note(_ view: View, of principal: Principal) {
+    func note(_ change: ViewChange, of principal: Principal) {
         state.withLock { state in
             if state.views.count >= Self.mostPeople { state.views = [:] }
-            if state.given.count >= Self.mostPeople { state.given = [:] }
-            state.views[principal] = view
-            state.given[principal.identity, default: []].insert(view.number)
+            state.views[principal] = change
         }
-    }
-
-    /// Returns whether the devices of a person are known to have been given a view.
-    func wasGiven(_ view: Int64, to principal: Principal) -> Bool {
-        state.withLock { $0.given[principal.identity]?.contains(view) == true }
     }
 
     /// Forgets all views, because a transaction that made some may have been rolled back.
