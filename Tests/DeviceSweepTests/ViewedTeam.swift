@@ -163,7 +163,7 @@ struct ViewedTeam {
         world.server.sender = seat.principal
         try seat.device.sync(with: world.server, lost: lost)
         if lost == 0 { #expect(seat.device.errors.isEmpty, "\(seat.device.errors)") }
-        // Who sees everything gets what was, too: the log's entries.
+        // A person who sees everything gets former values, too: the log's entries.
         let isWhole = world.server.node?.feed.views.showsEverything(to: seat.principal) == true
         let heard = isWhole ? (0...number).map { "canary\($0)x" } : try visible(to: seat.principal)
         for line in heard {

@@ -47,6 +47,25 @@ struct RulesFileTests {
         #expect(may(rules, ["b"], "players") == .update)
     }
 
+    @Test("takes policies if it does not begin with a brace, and refuses a file of none")
+    func policies() throws {
+        func read(_ text: String) throws -> DataSetRules {
+            try RulesFile.read([UInt8](text.utf8), schema: schema)
+        }
+        let rules = try read("-- ours\nCREATE POLICY every ON teams USING (true);")
+        #expect(rules.policies != nil && rules.roles == .everything)
+        let lists = try read(" {\"default\": {\"delete\": []}}")
+        #expect(lists.policies == nil && lists.roles != .everything)
+        for empty in ["", "-- nothing yet", "GRANT ALL ON teams TO PUBLIC;"] {
+            let failure = #expect(throws: ServerFailure.self) { try read(empty) }
+            #expect(failure?.description.contains("nobody would see anything") == true)
+        }
+        let failure = #expect(throws: ServerFailure.self) {
+            try read("CREATE POLICY every ON team USING (true);")
+        }
+        #expect(failure?.description.contains("line 1, column 24") == true)
+    }
+
     @Test("docs/rules.md shows a file that is read, and what it means")
     func page() throws {
         let page = try String(

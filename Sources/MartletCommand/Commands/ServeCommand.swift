@@ -42,7 +42,7 @@ extension CommandDescription {
                 help: "by which the clocks may differ; default 60"),
             Option(
                 name: "rules", value: "FILE",
-                help: "who may create, update and delete what; docs/rules.md"),
+                help: "who may do what: docs/rules.md, or policies in SQL, docs/policies.md"),
             Option(
                 name: "seeding", value: "FILE",
                 help: "in which classes new devices fetch the data; docs/seeding.md"),

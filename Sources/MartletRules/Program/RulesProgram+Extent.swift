@@ -37,7 +37,7 @@ extension RulesProgram {
         return asks
     }
 
-    /// Returns the other types whose rows decide who sees a row of a type.
+    /// Returns the other types whose rows decide whether somebody sees a row of a type.
     package func typesRead(by type: Int) -> Set<Int> {
         var reached: Set<Int> = []
         var open = [type]

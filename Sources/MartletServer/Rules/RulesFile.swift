@@ -36,11 +36,22 @@ package enum RulesFile {
             content.roles = try parse(bytes, schema: schema)
             return content
         }
+        let program: RulesProgram
         do throws(RulesFault) {
-            content.policies = try RulesProgram(text, schema: schema)
+            program = try RulesProgram(text, schema: schema)
         } catch {
             throw ServerFailure("The rules file: \(error).")
         }
+        // Every device would delete all that it has.
+        guard zip(program.policies, program.isSecured).contains(where: { !$0.isEmpty || !$1 })
+        else {
+            throw ServerFailure(
+                """
+                The rules file has no policy, so nobody would see anything. Write policies \
+                (docs/policies.md), or start the server without the file.
+                """)
+        }
+        content.policies = program
         return content
     }
 

@@ -2,7 +2,7 @@ internal import MartletModel
 package import MartletRules
 import Synchronization
 
-/// Knows who sees what of a data set, as far as no storage has to be asked. Every answer of the server
+/// Says what people see of a data set, as far as no storage has to be asked. Every answer of the server
 /// is limited by it. Any thread may use it.
 ///
 /// A `DataSetNode` updates it after each commit.

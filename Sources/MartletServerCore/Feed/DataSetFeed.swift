@@ -30,7 +30,7 @@ package final class DataSetFeed: Sendable {
     let cache: LogCache
     let identity: String
     let fingerprint: String
-    /// Who sees what.
+    /// Says what people see.
     package let views = ViewBook()
     let answerBytes: Int
     let partBytes: Int

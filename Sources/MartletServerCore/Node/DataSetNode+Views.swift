@@ -43,7 +43,7 @@ extension DataSetNode {
     private func change(
         to view: View, _ held: [Int64], _ principal: Principal
     ) throws(StorageFault) -> ViewChange {
-        // Who sees everything is sent everything, so there is nothing to know.
+        // A person who sees everything is sent everything, so there is nothing to note.
         guard view.number != View.everything else {
             return ViewChange(held: held, view: view, given: [:])
         }

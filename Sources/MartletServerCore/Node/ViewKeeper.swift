@@ -9,7 +9,7 @@ struct ViewKeeper {
     private let storage: any ServerStorage
     private let policies: RulesProgram?
     private let now: Int64
-    /// The part of each type view up to date, by its number.
+    /// The numbers of the type views that are up to date.
     private var current: Set<Int64> = []
     /// The types with changed records, by the revision after which they changed.
     private var changed: [Revision: Set<Int>] = [:]
