@@ -38,7 +38,9 @@ extension Simulator {
             return
         }
         // A person who does not see an own save may change records that the save had deleted.
-        if receipt.reason == .stale, save.isBesideUnapplied, hasDeleted(records, device) { return }
+        if receipt.reason == .stale, save.isBesideUnapplied, try hasDeleted(records, by: device) {
+            return
+        }
         // The save was made on top of one that was refused for such a reason.
         if receipt.reason == .dependency, records.contains(where: refused.contains) { return }
         guard mix.people == .together else {
@@ -58,9 +60,20 @@ extension Simulator {
         guard isExplained else { throw failure(sentence) }
     }
 
-    /// Returns whether a device's own sets have deleted one of the records.
-    private func hasDeleted(_ records: [Ledger.Record], _ device: DeviceMachine) -> Bool {
-        zip(owners, logged).contains { owner, entry in
+    /// Returns whether a device's own sets, in the log or in its queue, delete one of the records.
+    private func hasDeleted(
+        _ records: [Ledger.Record], by device: DeviceMachine
+    ) throws -> Bool {
+        let store = device.node?.store
+        for identifier in try store?.queuedIdentifiers() ?? [] {
+            for change in try store?.changes(of: identifier) ?? []
+            where change.operation == .delete
+                && records.contains(Ledger.Record(type: change.type, id: change.id))
+            {
+                return true
+            }
+        }
+        return zip(owners, logged).contains { owner, entry in
             owner == device.number
                 && entry.types.contains { type in
                     records.contains { $0.type == type.name && type.delete.contains($0.id) }
