@@ -59,7 +59,7 @@ struct ViewedTeam {
     private var rules: Int?
     private var number = 0
     private(set) var moved = 0
-    /// What has happened.
+    /// The steps so far.
     private var story: [String] = []
 
     init(seed: UInt64) throws {

@@ -196,6 +196,29 @@ struct ViewTests {
         }
     }
 
+    @Test(
+        "a pull beside a save in one batch is answered from the new view",
+        arguments: StorageKind.all)
+    func batched(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        let device = ViewedDevice("d2", Self.ann)
+        try device.exchange(with: server)
+        let save = SetText().create("players", "-9", #""name":"New","owner":"ann""#)
+        let pull = """
+            {"clientId":"d9","maxRevision":1,"lineage":"\(device.lineage ?? "")","changeSets":[]}
+            """
+        // The first time makes the client id known.
+        _ = try server.node.process([server.admitted(pull, as: Self.ann)], now: 5)[0].get()
+        let answers = try server.node.process(
+            [
+                server.admitted(
+                    #"{"clientId":"d1","maxRevision":1,"changeSets":[\#(save)]}"#, as: Self.office),
+                server.admitted(pull, as: Self.ann),
+            ], now: 6)
+        let pulled = try SyncCoder.decodeAnswer(answers[1].get().body)
+        #expect(pulled.maxRevision == 2 && pulled.changeSets.first?["players"]?.update.count == 1)
+    }
+
     @Test("without policies, devices get entries as before", arguments: StorageKind.all)
     func lifted(kind: StorageKind) async throws {
         let server = try await Self.server(kind)

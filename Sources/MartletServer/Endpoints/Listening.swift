@@ -61,7 +61,7 @@ struct Listening: Sendable {
                 do {
                     let principal = try await handler.record(of: token).principal
                     if principal != request.principal {
-                        // What the listener may be sent may have changed with its roles.
+                        // With other roles, the listener may be sent other records.
                         (request.principal, request.mustExchange) = (principal, true)
                     }
                 } catch let denial as TokenDenial {

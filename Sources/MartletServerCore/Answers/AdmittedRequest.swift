@@ -20,7 +20,7 @@ package struct AdmittedRequest: Sendable {
         self.acceptsGzip = acceptsGzip
     }
 
-    /// What the device was told of its state; nil if it names nothing.
+    /// The lineage that the device names, parsed; nil if it names none.
     var lineage: DeviceLineage? { request.lineage.map { DeviceLineage($0) } }
 
     /// True if the request has no change sets, and only asks for missed ones.

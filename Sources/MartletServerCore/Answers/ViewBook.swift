@@ -7,7 +7,7 @@ import Synchronization
 ///
 /// A `DataSetNode` updates it after each commit.
 package final class ViewBook: Sendable {
-    /// What a device may be answered without the writer.
+    /// The limits of an answer that is made without the writer.
     package enum Sight: Hashable, Sendable {
         /// Its user sees everything, and the device has the records of no other view.
         case everything
@@ -24,7 +24,7 @@ package final class ViewBook: Sendable {
         var views: [Principal: ViewChange] = [:]
     }
 
-    /// The most people of whom something is kept.
+    /// The most people whose views are kept.
     private static let mostPeople = 65_536
 
     private let state = Mutex(State())
@@ -50,7 +50,7 @@ package final class ViewBook: Sendable {
         }
     }
 
-    /// Returns what a device may be answered.
+    /// Returns the limits of an answer to a device.
     ///
     /// - Parameters:
     ///   - since: The device's revision.

@@ -10,15 +10,14 @@ extension DataSetFeed {
     func difference(
         _ request: DeltaRequest, _ builder: AnswerBuilder
     ) throws(AnswerBuilder.Failure) -> DeltaBatchBytes {
-        let found = try builder.difference(
+        let part = try builder.difference(
             DifferenceRequest(
                 since: request.since, cursor: request.rowCursor,
                 maxBytes: request.byteLimit, partBytes: Limits.differenceBytes,
                 keepsRevisions: true))
-        guard found.isWhole || found.reached > request.since else {
-            return behind(request, found.head)
+        guard part.isWhole || part.reached > request.since else {
+            return behind(request, part.head)
         }
-        let part = found
         var batch = DeltaBatch(
             from: request.since, deltas: [], nextVersion: part.reached, dataSet: identity,
             lineage: try builder.lineage(

@@ -132,7 +132,7 @@ package final class DataSetFeed: Sendable {
         }
     }
 
-    /// Returns what a device may be answered without the writer.
+    /// Returns the limits of an answer that is made without the writer.
     func sight(of admitted: AdmittedRequest) -> ViewBook.Sight {
         views.sight(
             of: admitted.principal, since: admitted.request.maxRevision, admitted.lineage,

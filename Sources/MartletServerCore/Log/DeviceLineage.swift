@@ -1,6 +1,6 @@
 import MartletModel
 
-/// What a device is told of its state, and repeats with its next request: the log's hash at its
+/// A text about a device's state that the server sends, and the device repeats: the log's hash at its
 /// revision, the views whose records it has, and whether it is within a difference.
 ///
 /// Its text is the hash, then `-v` with the numbers of views, then `-rows` with a row. A device within
@@ -37,7 +37,7 @@ struct DeviceLineage: Equatable {
             let numbers = rest[range.upperBound...].split(
                 separator: ".", omittingEmptySubsequences: false)
             views = numbers.compactMap { Int64($0) }
-            // What the server did not write has another hash than every log.
+            // The server wrote no such text. As a hash, it equals that of no log.
             guard views.count == numbers.count else {
                 hash = text
                 views = []

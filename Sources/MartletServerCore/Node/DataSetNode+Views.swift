@@ -32,7 +32,8 @@ extension DataSetNode {
                 entries.append(try storage.views.appendNothing(now: now))
             }
         }
-        for (index, (outline, held)) in outlines {
+        for index in requests.indices {
+            guard let (outline, held) = outlines[index] else { continue }
             let view = try keeper.view(outline)
             works[index]?.views = try change(to: view, held, requests[index].principal)
         }

@@ -17,11 +17,7 @@ package final class DataSetNode {
     package var rules: Rules
     /// The policies that say who may see and change which rows; nil if the data set has none. A change
     /// takes effect with the next batch.
-    package var policies: RulesProgram? {
-        didSet {
-            feed.views.program = policies
-        }
-    }
+    package var policies: RulesProgram? { didSet { feed.views.program = policies } }
     /// The most devices of a user. There is a limit because invented devices would stay for ever.
     package var devicesPerUser = 10_000
     /// The share of a request that is decided at a time.
@@ -236,7 +232,9 @@ package final class DataSetNode {
                 storage: storage, rules: rules, policies: policies, hashes: feed.builder(log: log),
                 now: now,
                 devicesPerUser: devicesPerUser, share: share, unbearable: unbearable)
-            works = try batch.decide(requests.map { needsNode($0) ? $0 : nil })
+            // The batch may change the views of the others, too.
+            works = try batch.decide(
+                requests.map { needsNode($0) || feed.sight(of: $0) != .everything ? $0 : nil })
             try batch.addTruths(to: &works, of: requests)
             let moves = try addViews(to: &works, of: requests, now: now)
             // The feed learns of a device before it sees the device's entries. Otherwise it would

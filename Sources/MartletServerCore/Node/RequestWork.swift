@@ -3,10 +3,11 @@ import MartletProtocol
 
 /// The decisions on one request.
 struct RequestWork {
-    /// The reason why no set of the request was decided.
+    /// The reason why no set of the request was decided, or why its verdicts wait until the sets are
+    /// sent again.
     var problem: Problem?
     var device: Int64 = 0
-    /// What the sender may see; nil if there are no policies.
+    /// The view that the sender is given; nil if there are no policies.
     var views: ViewChange?
     /// The sets that were accepted now.
     var accepted: [(entry: LogEntry, set: ChangeSet)] = []

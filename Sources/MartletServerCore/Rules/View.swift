@@ -28,7 +28,7 @@ package struct View: Hashable, Sendable {
     package static let nothing: Int64 = -1
 }
 
-/// What a type view depends on besides the records.
+/// The name of a type view. It stands for all that its members depend on besides the records.
 package struct TypeViewKey: Hashable, Sendable {
     /// The position of the type in the schema.
     package let type: Int
@@ -71,7 +71,7 @@ package struct ViewChange: Hashable, Sendable {
 }
 
 extension RowRights {
-    /// What a person sees of a type, as far as it can be told without its records.
+    /// The extent to which a person sees a type, as far as it can be told without its records.
     enum Extent: Hashable {
         case whole
         case nothing
