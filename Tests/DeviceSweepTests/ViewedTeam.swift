@@ -51,6 +51,8 @@ struct ViewedTeam {
         var principal: Principal
         /// The names that may be in the device's file: of records that it was shown, and its own.
         var heard: Set<String> = []
+        /// The names that its user gave.
+        var own: Set<String> = []
     }
 
     private let world: SmallWorld
@@ -123,6 +125,7 @@ struct ViewedTeam {
         number += 1
         let name = "canary\(number)x"
         seats[index].heard.insert(name)
+        seats[index].own.insert(name)
         let (fee, owner, team) = (below(9), Self.people[below(3)], below(4) == 0 ? nil : below(9))
         let (kind, skipped) = (below(4), below(6))
         try seats[index].device.write { context in
@@ -161,6 +164,7 @@ struct ViewedTeam {
     private mutating func exchange(_ index: Int, lost: Int = 0) throws {
         let seat = seats[index]
         world.server.sender = seat.principal
+        if index % 2 == 0 { try seat.device.store.mostKeptBytes = 0 }
         try seat.device.sync(with: world.server, lost: lost)
         if lost == 0 { #expect(seat.device.errors.isEmpty, "\(seat.device.errors)") }
         // A person who sees everything gets former values, too: the log's entries.
@@ -188,10 +192,28 @@ struct ViewedTeam {
                 "\(index): \(set.reason): \(set.message) \(set)\n\(story.joined(separator: "\n"))")
             try store.drop(set.identifier, now: 1_000)
         }
+        if index % 2 == 0 { try expectNothingElse(in: seat.device, but: expected, index) }
         for path in ["device.sqlite", "device.sqlite-wal"] {
             for name in Self.names(in: seat.device.disk.contents(of: path) ?? []) {
                 #expect(seat.heard.contains(name), "\(seat.principal) has \(name)")
             }
+        }
+    }
+
+    /// Expects that a device which keeps no confirmed sets has the bytes of its rows, and of what its
+    /// user wrote.
+    private func expectNothingElse(
+        in device: SmallDevice, but rows: [String], _ index: Int
+    ) throws {
+        try device.connection().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        #expect(device.disk.contents(of: "device.sqlite-wal")?.isEmpty != false)
+        let shown = rows.reduce(into: Set<String>()) { names, line in
+            names.formUnion(line.split(separator: " ").map(String.init))
+        }
+        for name in Self.names(in: device.disk.contents(of: "device.sqlite") ?? []) {
+            #expect(
+                shown.contains(name) || seats[index].own.contains(name),
+                "\(seats[index].principal) still has \(name)")
         }
     }
 

@@ -82,7 +82,7 @@ package final class LocalStore {
         try connection.execute(
             """
             PRAGMA synchronous = FULL; PRAGMA recursive_triggers = ON; PRAGMA foreign_keys = OFF;
-            PRAGMA cache_size = -\(Self.applyingCacheKibibytes);
+            PRAGMA secure_delete = ON; PRAGMA cache_size = -\(Self.applyingCacheKibibytes);
             """)
         self.init(
             connection: connection, schema: other.schema, numbers: other.numbers, isApplying: true)
@@ -125,7 +125,7 @@ package final class LocalStore {
         // FULL: a frozen set must still be frozen after a power cut, or a retry could differ.
         try connection.execute(
             """
-            PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+            PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON;
             PRAGMA recursive_triggers = ON; PRAGMA foreign_keys = OFF;
             """)
     }

@@ -15,7 +15,9 @@ extension DeviceNode {
         // When the current work ends, it starts this again.
         case .exchanging, .applying, .fetchingSnapshot, .halted: return []
         }
-        // A failure does no harm: the pages are used again, or returned another time.
+        // A failure does no harm: the next exchange begins this again.
+        if let isDone = try? store.removeTraces(), !isDone { return beginTidying() }
+        // Nor does this one: the pages are used again, or returned another time.
         let goesOn = try? store.giveBackPages(
             most: options.pagesOfStep, keeping: options.freePages)
         return goesOn == true ? beginTidying() : []

@@ -46,7 +46,10 @@ extension DeviceNode {
             // The server compares histories first, so it has the revision that was asked for.
             if probe != nil { return try isCommon(now: now) }
             let common = try store.standing.newestOfHistory
-            guard try store.beginRejoining(upTo: common, owner: owner, now: now) else {
+            guard
+                try store.beginRejoining(
+                    upTo: common, isForView: true, owner: owner, now: now)
+            else {
                 return pause(SyncError(.busy, "Another process took over the exchange."))
             }
             // There is nothing to ask about the history.

@@ -59,6 +59,9 @@ struct ConfirmedSets {
         if total > mostBytes || own.sequence & 255 == 0 { try prune(now: now) }
     }
 
+    /// Makes the next `keep` count the bytes again.
+    func forgetSize() throws { try store.setState(Self.kept, .null) }
+
     private func frozen(_ sequence: Int64) throws -> [UInt8]? {
         let find = try store.connection.statement(
             "SELECT frozen FROM martlet_outbox WHERE sequence = ? AND frozen IS NOT NULL")
@@ -141,7 +144,7 @@ struct ConfirmedSets {
         }
         rows.reset()
         for set in sets { try remove("= \(set.sequence)") }
-        try store.setState(Self.kept, .null)
+        try forgetSize()
         return sets
     }
 
@@ -173,7 +176,7 @@ struct ConfirmedSets {
             """)
         try unpack(sequences)
         try connection.run("DELETE FROM martlet_confirmed WHERE \(condition)")
-        try store.setState(Self.kept, .null)
+        try forgetSize()
         return Int(count ?? 0)
     }
 

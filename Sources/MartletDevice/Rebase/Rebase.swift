@@ -60,6 +60,11 @@ struct Rebase {
     /// Records whose confirmed images the tables refused.
     var refusedImages: [RecordKey] = []
 
+    /// Whether the rows of another view take the place of all rows.
+    var isForView = false
+    /// Records that left the user's view, of which some may be in it again.
+    private(set) var hidden: Set<RecordKey> = []
+
     /// The revision that the tables have: first the device's, then that of the differences applied.
     private var covered: Revision = 0
 
@@ -131,45 +136,6 @@ struct Rebase {
         report.keptAside = applier.keptAside.added.list
     }
 
-    /// One attempt: the sets that it moves, and its way to write rows.
-    private struct Effort {
-        /// The waiting sets to undo and redo; nil for all.
-        var moving: Set<Int64>?
-        var manner = RemoteApplier.ApplyMode()
-        /// Whether rows of a snapshot are added. An own edit left in place may cause a refusal then.
-        var isPart = false
-
-        /// Returns the attempt after a failure; nil if there is none left.
-        func next(after error: any Error, hasDifference: Bool) -> Effort? {
-            let refused = error as? RefusedImage
-            let error = refused?.cause ?? error
-            var next = self
-            next.moving = nil
-            if moving != nil, Rebase.asksForAll(error) || isPart && ErrorLocation.isData(error) {
-                // A set that was left in place turned out to block the answer, so all are moved.
-                return next
-            }
-            next.manner.replaces = true
-            if (error as? SQLiteError)?.isUniqueViolation == true, !manner.replaces {
-                // Two rows exchange a unique value.
-                return next
-            }
-            if refused != nil {
-                next.manner.quarantinesImages = true
-                return next
-            }
-            next.manner.isCareful = true
-            return hasDifference && !manner.isCareful && ErrorLocation.isData(error) ? next : nil
-        }
-    }
-
-    /// The error that a set could not be redone. Others may need it and share no record with it.
-    private struct NeedsAll: Error {}
-
-    private static func asksForAll(_ error: any Error) -> Bool {
-        error is NeedsAll || (error as? SQLiteError)?.isUniqueViolation == true
-    }
-
     private func mark(_ sequences: Set<Int64>, as role: Int64) throws {
         for sequence in sequences {
             let mark = try store.connection.statement(
@@ -178,21 +144,6 @@ struct Rebase {
             mark.bind(2, integer: sequence)
             try mark.run()
         }
-    }
-
-    /// The sets of an answer, and their counterparts in the queue.
-    struct Plan {
-        let sources: DataSources
-        let sets: ArraySlice<ChangeSet>
-        /// The sets of the queue that the answer names, by their identifiers.
-        let own: [String: QueuedSet]
-        /// The sequences of the sets whose verdicts it brings.
-        let decided: Set<Int64>
-        let current: Revision
-        /// Whether any set of the queue waits for another answer.
-        let hasWaiting: Bool
-
-        var hasDifference: Bool { sources.hasStaged || sets.contains(where: \.isDifference) }
     }
 
     /// Applies the staged parts, then the answer's sets.
@@ -337,6 +288,7 @@ extension Rebase {
     /// Notes the records that an entry touched, for the edits that wait.
     private mutating func note(_ set: ChangeSet, isOwn: Bool, revision: Revision) throws {
         try pass(set, revision: revision)
+        try hidden.formUnion(set.hidden(in: store))
         for changes in set.types {
             if store.schema.index(of: changes.name) != nil {
                 report.changedTypes.insert(changes.name)
@@ -388,6 +340,12 @@ extension Rebase {
         if let wait = set.retryAfter {
             report.retryAfter = max(report.retryAfter ?? 0, wait)
             return
+        }
+        // To the server, a record that its user may not see does not exist. The device knows better.
+        if set.reason == .stale,
+            let refusal = try outbox.changes(of: own.sequence).compactMap(hiding).first
+        {
+            return try park(own, reason: refusal.reason, message: refusal.message)
         }
         try park(
             own, reason: set.reason ?? .invalid,
@@ -441,6 +399,7 @@ extension Rebase {
     /// it was made on top of a parked set.
     private func refusal(of changes: [StoredChange], isSent: Bool) throws -> ReplayRefusal? {
         for change in changes {
+            if !isSent, let refusal = try hiding(change) { return refusal }
             if blocked.contains(change.key) {
                 let name = try store.typeName(ofNumber: change.number)
                 return ReplayRefusal(
@@ -461,6 +420,18 @@ extension Rebase {
             }
         }
         return nil
+    }
+
+    /// Returns a refusal if a change is to a record that the user may not see any more.
+    private func hiding(_ change: StoredChange) throws -> ReplayRefusal? {
+        guard isForView || hidden.contains(change.key), change.operation != .create,
+            !created.contains(change.key)
+        else { return nil }
+        if case .integer(let id) = change.id, id < 0 { return nil }
+        guard try Purge(store: store).isAway(change.key) else { return nil }
+        let name = try store.typeName(ofNumber: change.number)
+        return ReplayRefusal(
+            .permission, "A record of \(name) is no longer among those that you may see.")
     }
 
     /// Leaves a set unapplied. One that was sent may have been accepted, so it waits for its

@@ -122,6 +122,7 @@ extension DeviceStore {
             reaching, lineage: lineage, dataSet: dataSet, isWhole: sources.manifest != nil)
         standing.missing = rebase.missing
         if !sources.isEmpty { try clearStaged(&standing) }
+        try purge(rebase.hidden, &standing)
         try standing.write(to: applying, over: before)
         try storePassedOver(rebase.report.passedOver)
         try applying.setCapture(true)

@@ -52,13 +52,18 @@ extension DeviceStore {
     }
 
     /// Begins to fetch the server's state.
-    /// - Parameter common: The newest revision that both histories are known to share.
+    /// - Parameters:
+    ///   - common: The newest revision that both histories are known to share.
+    ///   - isForView: Whether the reason is that the user may see other records than the device has.
     /// - Returns: False if another process has taken over meanwhile.
-    func beginRejoining(upTo common: Revision, owner: String, now: Int64) throws -> Bool {
+    func beginRejoining(
+        upTo common: Revision, isForView: Bool = false, owner: String, now: Int64
+    ) throws -> Bool {
         try changeStanding { standing in
             guard try leaseOfOther(than: owner, now: now) == nil else { return false }
             try clearStaged(&standing)
             standing.rejoining = common
+            standing.isForView = isForView
             let count = try ConfirmedSets(store: applying, mostBytes: mostKeptBytes).queueAgain(
                 after: common)
             standing.queuedAgain += Int64(count)
@@ -71,6 +76,7 @@ extension DeviceStore {
         try changeStanding { standing in
             try clearStaged(&standing)
             standing.rejoining = nil
+            standing.isForView = false
         }
     }
 
@@ -93,14 +99,16 @@ extension DeviceStore {
         var rebase = Rebase(
             store: applying, registry: registry, now: now, notesOwn: true, missing: nil,
             mostKeptBytes: mostKeptBytes)
+        rebase.isForView = before.isForView
         try rebase.apply(sets, after: 0, on: sources)
         var after = before
         after.rejoin(at: reaching, lineage: lineage, dataSet: dataSet)
         after.missing = rebase.missing
         if !sources.isEmpty { try clearStaged(&after) }
-        try after.write(to: applying, over: before)
         var report = rebase.report
         try work.putBack(on: rebase, &report)
+        try purge(before.isForView ? nil : rebase.hidden, &after)
+        try after.write(to: applying, over: before)
         report.rejoined = Rejoined(
             common: common, revision: reaching,
             sentAgain: Int(before.queuedAgain) + work.sentAgain,

@@ -34,7 +34,8 @@ extension Standing {
         case refetchAsked = "anewAsked"
         case formerRevision = "anewGoal"
         case formerLineage = "anewLineage"
-        case rejoinFrom, rejoinQueued
+        case rejoinFrom, rejoinQueued, rejoinView
+        case traces
     }
 
     private static let query = """
@@ -75,6 +76,8 @@ extension Standing {
         }
         rejoining = integer(.rejoinFrom)
         queuedAgain = integer(.rejoinQueued) ?? 0
+        isForView = text(.rejoinView) != nil
+        hasTraces = text(.traces) != nil
     }
 
     /// Stores what differs from the standing that was read, in the caller's transaction.
@@ -112,6 +115,7 @@ extension Standing {
             .formerRevision: integer(former?.revision), .formerLineage: text(former?.lineage),
             .rejoinFrom: integer(rejoining),
             .rejoinQueued: integer(queuedAgain == 0 ? nil : queuedAgain),
+            .rejoinView: integer(isForView ? 1 : nil), .traces: integer(hasTraces ? 1 : nil),
         ]
     }
 }

@@ -73,6 +73,7 @@ extension DeviceStore {
             try slice.apply(set, without: &left)
             try inbox.replace(part, with: slice.left)
             standing.apply(slice: number, of: set.revision)
+            try purge(slice.hidden, &standing)
             try applying.setCapture(true)
             observer?.applyingWillCommit(slice.report)
             return slice.report
@@ -92,6 +93,8 @@ private struct DifferenceSlice {
     /// The rest of the piece. It stays in the inbox even if it is empty, because it names the
     /// revision of the tables.
     private(set) var left = ChangeSet()
+    /// The records that left the user's view.
+    private(set) var hidden: Set<RecordKey> = []
 
     init(store: LocalStore, registry: ModelRegistry, now: Int64) {
         self.store = store
@@ -122,6 +125,7 @@ private struct DifferenceSlice {
             others[changes.name, default: []].formUnion(changes.update + changes.delete)
         }
         left = kept
+        hidden = try taken.hidden(in: store)
         report.keptAside = applier.keptAside.added.list
     }
 
@@ -249,13 +253,16 @@ private struct DifferenceSlice {
 extension TypeChanges {
     /// Returns the set with only those records for which a condition holds.
     fileprivate func filtered(_ isWanted: (RecordID) -> Bool) -> TypeChanges {
-        TypeChanges(
+        var changes = TypeChanges(
             name: name, update: update.filter(isWanted), delete: delete.filter(isWanted),
             entries: entries.filter { isWanted($0.id) })
+        changes.hidden = hidden.filter(isWanted)
+        return changes
     }
 
     fileprivate mutating func add(_ id: RecordID, of changes: TypeChanges) {
         if changes.delete.contains(id) { delete.append(id) } else { update.append(id) }
+        if changes.hidden.contains(id) { hidden.append(id) }
         entries += changes.entries.filter { $0.id == id }
     }
 }
@@ -279,7 +286,7 @@ extension ChangeSet {
             }
         }
         for changes in types {
-            let deleted = Set(changes.delete)
+            let (deleted, hidden) = (Set(changes.delete), Set(changes.hidden))
             for entry in changes.entries where !deleted.contains(entry.id) {
                 begin(changes.name)
                 let (piece, type) = (pieces.count - 1, pieces[pieces.count - 1].types.count - 1)
@@ -291,6 +298,7 @@ extension ChangeSet {
                 begin(changes.name)
                 let (piece, type) = (pieces.count - 1, pieces[pieces.count - 1].types.count - 1)
                 pieces[piece].types[type].delete.append(id)
+                if hidden.contains(id) { pieces[piece].types[type].hidden.append(id) }
                 room -= 1
             }
         }

@@ -31,6 +31,10 @@ struct Standing: Hashable, Sendable {
     /// The newest revision that both histories are known to share, while the device rejoins a
     /// server that has another history; nil otherwise.
     var rejoining: Revision?
+    /// Whether the device rejoins because its user may see other records than it has.
+    var isForView = false
+    /// Whether bytes of records that the user may not see any more may still be in the file.
+    var hasTraces = false
     /// The number of confirmed sets that were queued again, to be sent after rejoining.
     var queuedAgain: Int64 = 0
 
@@ -219,7 +223,8 @@ extension Standing {
     /// Notes that the tables have the state of the server that the device rejoined.
     mutating func rejoin(at reached: Revision, lineage: String?, dataSet: String? = nil) {
         self = Standing(
-            revision: reached, lineage: lineage, dataSet: dataSet ?? self.dataSet, staged: staged)
+            revision: reached, lineage: lineage, dataSet: dataSet ?? self.dataSet, staged: staged,
+            hasTraces: hasTraces)
     }
 
     /// Notes that the tables are empty, and that everything has to be fetched again.

@@ -140,7 +140,8 @@ final class DifferenceScan {
             }
             let row = DifferencePart.Row(
                 position: position, type: source.table.type.name, id: id,
-                revision: statement.integer(3), attributes: attributes)
+                revision: statement.integer(3), attributes: attributes,
+                isHidden: request.views != nil && statement.integer(5) != 0)
             if let part = rows.add(row, number: number) { return part }
         }
         return rows.part(reaching: max(request.since, last))

@@ -13,6 +13,7 @@ struct DifferenceScan {
         let id: String
         let own: Revision
         let isDeleted: Bool
+        var isHidden = false
     }
 
     let connection: PostgresConnection
@@ -132,7 +133,7 @@ struct DifferenceScan {
             held: held, shown: try parts(of: views.view.number),
             types: model.positions.keys.sorted(), given: views.given)
         return """
-            SELECT position, type, id, own, gone FROM (\(scan.sql(Self.dialect))) AS p \
+            SELECT position, type, id, own, gone, hidden FROM (\(scan.sql(Self.dialect))) AS p \
             WHERE (position, type, id) > ($1, $2, $3) AND $4::bigint IS NOT NULL \
             ORDER BY 1, 2, 3 LIMIT $6
             """
@@ -167,7 +168,8 @@ struct DifferenceScan {
                 FoundRecord(
                     revision: try rows.integer(row, 0), type: try rows.integer(row, 1),
                     id: try rows.text(row, 2), own: try rows.integer(row, 3),
-                    isDeleted: try rows.boolean(row, 4)))
+                    isDeleted: try rows.boolean(row, 4),
+                    isHidden: rows.columnCount > 5 ? try rows.boolean(row, 5) : false))
         }
         return records
     }
@@ -220,6 +222,6 @@ struct DifferenceScan {
         }
         return DifferencePart.Row(
             position: record.revision, type: form.type.name, id: id, revision: record.own,
-            attributes: attributes)
+            attributes: attributes, isHidden: record.isHidden)
     }
 }

@@ -20,6 +20,7 @@ extension SyncReader {
             case "create": changes.create = try readIDs(&listCount)
             case "update": changes.update = try readIDs(&listCount)
             case "delete": changes.delete = try readIDs(&listCount)
+            case "hidden": changes.hidden = try readHidden()
             case "attributes" where listCount == 3:
                 index = try readEntries(of: &changes, at: start)
             case "attributes":
@@ -29,7 +30,9 @@ extension SyncReader {
                 try json.skipValue()
             default:
                 throw WireFault(
-                    "A type has a member that is none of create, update, delete, attributes.",
+                    """
+                    A type has a member that is none of create, update, delete, hidden, attributes.
+                    """,
                     at: nameStart, shape: true)
             }
             more = try json.hasNext(in: .object)
@@ -46,7 +49,19 @@ extension SyncReader {
                 "A created or updated record has no entry in `attributes`.", at: start,
                 shape: true)
         }
+        guard changes.hidden.isEmpty || Set(changes.hidden).isSubset(of: changes.delete) else {
+            throw WireFault(
+                "`hidden` has a record that is not in `delete`.", at: start, shape: true)
+        }
         return changes
+    }
+
+    /// Reads the ids of deleted records that are hidden. They are counted as deleted ones.
+    private mutating func readHidden() throws(WireFault) -> [RecordID] {
+        let counted = recordCount
+        defer { recordCount = counted }
+        var lists = 0
+        return try readIDs(&lists)
     }
 
     private mutating func readIDs(_ listCount: inout Int) throws(WireFault) -> [RecordID] {

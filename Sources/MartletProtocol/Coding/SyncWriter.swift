@@ -83,6 +83,7 @@ struct SyncWriter {
         write("create", type.create)
         write("update", type.update)
         write("delete", type.delete)
+        if !type.hidden.isEmpty { write("hidden", type.hidden) }
         json.name("attributes")
         json.beginObject()
         for entry in type.entries { try write(entry) }

@@ -19,16 +19,19 @@ package struct DifferencePart: Sendable {
         package let revision: Revision
         /// All values that are not null; nil if the record is gone.
         package let attributes: Attributes?
+        /// True if the record is gone from the view of the device's user, and not deleted.
+        package let isHidden: Bool
 
         package init(
             position: Revision, type: String, id: RecordID, revision: Revision,
-            attributes: Attributes?
+            attributes: Attributes?, isHidden: Bool = false
         ) {
             self.position = position
             self.type = type
             self.id = id
             self.revision = revision
             self.attributes = attributes
+            self.isHidden = isHidden
         }
 
         /// The approximate bytes of the row in an answer. A delta of it has at most twice as many.
@@ -79,6 +82,7 @@ extension DifferencePart {
             }
             guard let attributes = row.attributes else {
                 types[index].delete.append(row.id)
+                if row.isHidden { types[index].hidden.append(row.id) }
                 continue
             }
             types[index].update.append(row.id)

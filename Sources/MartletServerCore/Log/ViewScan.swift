@@ -3,7 +3,8 @@ package import MartletModel
 /// The SQL that lists the records of a difference for people who see a part of the data set.
 ///
 /// It has the columns `position`, `type` (a number in Martlet's tables), `id`, `own` (the record's
-/// revision) and `gone`, and each record at most once for each position. A record is listed
+/// revision), `gone` and `hidden` (gone, and not deleted), and each record at most once for each
+/// position. A record is listed
 ///
 /// - at its own revision, if the view showed it by then;
 /// - at the revision at which the view began to show it, or to hide it (then it is gone);
@@ -134,21 +135,22 @@ package struct ViewScan {
         let member = "LEFT JOIN \(d.members) AS w ON w.view = p.view AND w.id = r.id"
         return [
             """
-            SELECT r.revision, r.type, r.id, r.revision, r.deleted \
+            SELECT r.revision, r.type, r.id, r.revision, r.deleted, FALSE \
             FROM \(d.records) AS r CROSS JOIN \(parts) AS p \(member) \
             WHERE r.revision > \(d.since) AND p.type = r.type \
             AND (p.view = 0 OR (w.shown AND w.moved <= r.revision))
             """,
             """
             SELECT w.moved, p.type, w.id, coalesce(r.revision, w.moved), \
-            coalesce(r.deleted OR NOT w.shown, TRUE) \
+            coalesce(r.deleted OR NOT w.shown, TRUE), \
+            coalesce(NOT w.shown AND (NOT r.deleted OR r.revision > w.moved), FALSE) \
             FROM \(parts) AS p CROSS JOIN \(d.members) AS w \
             LEFT JOIN \(d.records) AS r ON r.type = p.type AND r.id = w.id \
             WHERE p.view > 0 AND w.view = p.view AND w.moved > \(d.since) \
             AND (w.shown AND r.revision < w.moved OR NOT w.shown AND w.moved > p.given)
             """,
             """
-            SELECT a.revision, a.type, a.id, r.revision, r.deleted \
+            SELECT a.revision, a.type, a.id, r.revision, r.deleted, FALSE \
             FROM \(d.announced) AS a CROSS JOIN \(d.records) AS r CROSS JOIN \(parts) AS p \(member) \
             WHERE a.revision > \(d.since) AND r.type = a.type AND r.id = a.id \
             AND p.type = r.type AND r.revision <= \(d.since) \
@@ -165,13 +167,13 @@ package struct ViewScan {
             """
         return [
             """
-            SELECT \(d.since) + 1, m.type, r.id, r.revision, r.deleted \
+            SELECT \(d.since) + 1, m.type, r.id, r.revision, r.deleted, FALSE \
             FROM \(moves) AS m CROSS JOIN \(d.members) AS w CROSS JOIN \(d.records) AS r \
             WHERE m.view > 0 AND w.view = m.view AND w.shown AND w.moved <= \(d.since) \
             AND r.type = m.type AND r.id = w.id AND r.revision <= \(d.since) AND \(unsure)
             """,
             """
-            SELECT \(d.since) + 1, m.type, r.id, r.revision, r.deleted \
+            SELECT \(d.since) + 1, m.type, r.id, r.revision, r.deleted, FALSE \
             FROM \(moves) AS m CROSS JOIN \(d.records) AS r \
             WHERE m.view = 0 AND r.type = m.type AND r.revision <= \(d.since) AND NOT r.deleted \
             AND \(unsure)
@@ -184,7 +186,7 @@ package struct ViewScan {
         let hidden = "(w.id IS NULL OR (NOT w.shown AND w.moved <= \(d.since)))"
         return [
             """
-            SELECT \(d.since) + 1, m.type, h.id, h.moved, TRUE \
+            SELECT \(d.since) + 1, m.type, h.id, h.moved, TRUE, TRUE \
             FROM \(moves) AS m CROSS JOIN \(d.members) AS h \
             LEFT JOIN \(d.members) AS w ON w.view = m.view AND w.id = h.id \
             WHERE m.held > 0 AND h.view = m.held AND h.first <= \(d.since) + 1 \
@@ -197,7 +199,7 @@ package struct ViewScan {
     private static func none(_ d: Dialect) -> String {
         """
         SELECT r.revision AS position, r.type AS type, r.id AS id, r.revision AS own, \
-        r.deleted AS gone FROM \(d.records) AS r WHERE r.revision > \(d.since) AND FALSE
+        r.deleted AS gone, FALSE AS hidden FROM \(d.records) AS r WHERE r.revision > \(d.since) AND FALSE
         """
     }
 }

@@ -1,0 +1,61 @@
+internal import MartletModel
+internal import MartletStore
+internal import SQLiteKit
+internal import SQLiteRecords
+
+/// Removes records that the user may not see any more, to the last byte.
+///
+/// The transaction that applies the server's answer removes rows and kept values. SQLite overwrites
+/// what it deletes (`PRAGMA secure_delete`). The pages of the log in front of the file, and the
+/// words in full-text indexes, follow when the device is idle.
+extension DeviceStore {
+    /// Removes what is kept of hidden records, in the caller's transaction.
+    /// - Parameter hidden: The records that left the user's view; nil for all that are not there.
+    func purge(_ hidden: Set<RecordKey>?, _ standing: inout Standing) throws {
+        guard hidden?.isEmpty != true else { return }
+        try Purge(store: applying).run(hidden)
+        standing.hasTraces = true
+    }
+
+    /// Removes bytes of hidden records that are still in the file or in its log.
+    /// - Returns: Whether nothing is left to do now. If another connection reads an older state, the
+    ///   log stays until the next call.
+    package func removeTraces() throws -> Bool {
+        guard try standing.hasTraces else { return true }
+        try checkWritable()
+        guard try mergeIndexes() else { return false }
+        let connection = applying.connection
+        guard try connection.integer("PRAGMA wal_checkpoint(TRUNCATE)") == 0 else { return true }
+        try changeStanding { $0.hasTraces = false }
+        return true
+    }
+
+    /// The pages that one step may write to a full-text index.
+    private static let pagesOfMerge = 64
+
+    /// Merges the segments of full-text indexes, which leaves out the words of deleted rows, by one
+    /// step (https://sqlite.org/fts5.html#the_merge_command).
+    /// - Returns: Whether all of them are merged.
+    private func mergeIndexes() throws -> Bool {
+        let connection = applying.connection
+        let names = try connection.statement(
+            """
+            SELECT name FROM main.sqlite_schema
+            WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL TABLE%USING fts5%'
+            """
+        ).rows { (row) throws(SQLiteError) in row.text(0) }
+        return try inApplyingTransaction {
+            for name in names {
+                let table = SQLName.quoted(name)
+                let before = try connection.integer("SELECT total_changes()") ?? 0
+                try connection.execute(
+                    """
+                    INSERT INTO \(table)(\(table), rank) VALUES ('merge', -\(Self.pagesOfMerge))
+                    """)
+                let after = try connection.integer("SELECT total_changes()") ?? 0
+                if after - before >= 2 { return false }
+            }
+            return true
+        }
+    }
+}

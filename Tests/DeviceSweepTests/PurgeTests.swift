@@ -1,0 +1,185 @@
+import MartletModel
+import MartletRules
+import MartletStore
+import SQLiteFaults
+import SQLiteKit
+import SmallWorlds
+import Testing
+
+@testable import MartletDevice
+@testable import MartletServerCore
+
+@Suite("Records that leave their user's view")
+struct PurgeTests {
+    private static let script = """
+        CREATE TABLE teams(id INTEGER PRIMARY KEY, name TEXT, owner TEXT, city TEXT);
+        """
+    private static let own = """
+        CREATE POLICY own ON teams USING (owner = martlet_user()) WITH CHECK (true);
+        CREATE POLICY office ON teams TO office USING (true);
+        """
+    private static let bob = Principal(name: "b", user: "bob")
+    private static let office = Principal(name: "office", user: "olga", roles: ["office"])
+    /// Words that Bob did not write. They stand in the records before his edits.
+    private static let secrets = ["starling", "redpoll", "whinchat"]
+
+    private let world: SmallWorld
+    /// Bob's device, and one of the office.
+    private let device: SmallDevice
+    private let other: SmallDevice
+
+    init() throws {
+        world = try SmallWorld(DiskName.next("purge"), script: Self.script)
+        (device, other) = (
+            try world.device(script: Self.script), try world.device(script: Self.script)
+        )
+    }
+
+    private func exchange(_ device: SmallDevice, as principal: Principal) throws {
+        world.server.sender = principal
+        try device.sync(with: world.server)
+        #expect(device.errors.isEmpty, "\(device.errors)")
+    }
+
+    private func secure(_ rules: String) throws {
+        let node = try #require(world.server.node)
+        node.policies = try RulesProgram(rules, schema: node.schema)
+    }
+
+    private func change(_ device: SmallDevice, _ sql: String) throws {
+        try device.write { try $0.prepare(sql).run([]) }
+    }
+
+    /// Makes four teams, of which Bob has edits: confirmed (1), refused (2), to be sent (3 and 4).
+    /// Another program on his device has made a full-text index.
+    private func prepare() throws {
+        try other.write { context in
+            for (index, name) in (Self.secrets + ["siskin"]).enumerated() {
+                _ = try context.insert(
+                    "teams",
+                    ["name": .text(name), "owner": "bob", "city": .text("\(name)\(index)")])
+            }
+        }
+        try exchange(other, as: Self.office)
+        try exchange(device, as: Self.bob)
+        let connection = try device.connection()
+        try connection.execute(
+            """
+            CREATE VIRTUAL TABLE words USING fts5(name, city, content='teams', content_rowid='id');
+            INSERT INTO words(words) VALUES ('rebuild');
+            CREATE TRIGGER words_gone AFTER DELETE ON teams BEGIN
+                INSERT INTO words(words, rowid, name, city)
+                VALUES ('delete', OLD.id, OLD.name, OLD.city); END;
+            CREATE TRIGGER words_new AFTER INSERT ON teams BEGIN
+                INSERT INTO words(rowid, name, city) VALUES (NEW.id, NEW.name, NEW.city); END;
+            CREATE TRIGGER words_changed AFTER UPDATE ON teams BEGIN
+                INSERT INTO words(words, rowid, name, city)
+                VALUES ('delete', OLD.id, OLD.name, OLD.city);
+                INSERT INTO words(rowid, name, city) VALUES (NEW.id, NEW.name, NEW.city); END;
+            """)
+        try change(device, "UPDATE teams SET city = 'mine1' WHERE id = 1")
+        try exchange(device, as: Self.bob)
+        try change(other, "UPDATE teams SET owner = 'bob', city = 'theirs' WHERE id = 2")
+        try exchange(other, as: Self.office)
+        try change(device, "UPDATE teams SET city = 'mine2' WHERE id = 2")
+        try exchange(device, as: Self.bob)
+        let refused = try device.store.parked()
+        #expect(refused.map(\.reason) == [.stale])
+        #expect(refused.first?.changes.first?.base?["name"] == "redpoll")
+        try change(device, "UPDATE teams SET city = 'mine3' WHERE id = 3")
+        try change(device, "UPDATE teams SET city = 'mine4' WHERE id = 4")
+    }
+
+    /// Expects that Bob's device has team 4 and what he wrote, and nothing else.
+    private func expectPurged() throws {
+        let rows = try device.connection().prepare("SELECT name, city FROM teams")
+        #expect(try rows.step() && rows.text(0) == "siskin" && rows.text(1) == "mine4")
+        #expect(try !rows.step())
+        let store = try device.store
+        #expect(try store.outboxCount == 0)
+        let sets = try store.parked()
+        #expect(sets.map(\.reason) == [.stale, .permission])
+        for (set, city) in zip(sets, ["mine2", "mine3"]) {
+            #expect(set.changes.count == 1)
+            let change = try #require(set.changes.first)
+            #expect(change.base == nil && change.theirs == nil)
+            #expect(
+                change.mine.map { Array($0.names) } == ["city"]
+                    && change.mine?["city"] == .text(city))
+        }
+        #expect(try !store.standing.hasTraces)
+        let bytes = ["device.sqlite", "device.sqlite-wal"].flatMap {
+            device.disk.contents(of: $0) ?? []
+        }
+        let text = String(decoding: bytes, as: UTF8.self)
+        #expect(text.contains("siskin") && text.contains("mine1") && text.contains("mine3"))
+        for secret in Self.secrets {
+            #expect(!text.contains(secret), "\(secret) is still in the file")
+        }
+    }
+
+    @Test("leave only the words that the user wrote")
+    func leaving() throws {
+        try secure(Self.own)
+        try prepare()
+        try change(other, "UPDATE teams SET owner = 'ann' WHERE id < 4")
+        try exchange(other, as: Self.office)
+        try exchange(device, as: Self.bob)
+        try expectPurged()
+    }
+
+    @Test("leave only the words that the user wrote, if the device had everything")
+    func demoted() throws {
+        try prepare()
+        try change(other, "UPDATE teams SET owner = 'ann' WHERE id < 4")
+        try exchange(other, as: Self.office)
+        try secure(Self.own)
+        try exchange(device, as: Self.bob)
+        try expectPurged()
+    }
+
+    @Test("go in slices, and with another role")
+    func slices() throws {
+        device.pace.sliceRecords = 1
+        device.close()
+        try device.open(script: Self.script)
+        try secure(Self.own)
+        try prepare()
+        try secure(
+            """
+            CREATE POLICY own ON teams USING (owner = martlet_user() AND name > 'sa'
+                AND name < 'sk') WITH CHECK (true);
+            CREATE POLICY office ON teams TO office USING (true);
+            """)
+        try exchange(device, as: Self.bob)
+        try expectPurged()
+    }
+
+    @Test("that are deleted and not hidden leave their earlier values to an edit")
+    func deleted() throws {
+        try secure(Self.own)
+        try prepare()
+        try change(other, "DELETE FROM teams WHERE id = 3")
+        try exchange(other, as: Self.office)
+        try exchange(device, as: Self.bob)
+        let set = try #require(try device.store.parked().last)
+        #expect(set.reason == .stale)
+        #expect(set.changes.first?.base?["name"] == "whinchat")
+        #expect(try !device.store.standing.hasTraces)
+    }
+
+    @Test("stay known to a reader, whose end lets the bytes go")
+    func reader() throws {
+        try secure(Self.own)
+        try prepare()
+        let reader = try device.connection()
+        try reader.execute("BEGIN; SELECT count(*) FROM teams;")
+        try change(other, "UPDATE teams SET owner = 'ann' WHERE id < 4")
+        try exchange(other, as: Self.office)
+        try exchange(device, as: Self.bob)
+        #expect(try device.store.standing.hasTraces)
+        try reader.execute("COMMIT")
+        try exchange(device, as: Self.bob)
+        try expectPurged()
+    }
+}
