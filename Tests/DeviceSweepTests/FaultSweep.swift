@@ -71,10 +71,10 @@ final class FaultSweep {
         runs += 1
         switch point.way {
         case .crash(let survival):
-            try crash(work, at: point.operation, survival, course)
+            try crash(work, at: point.operation, survival, course, life: 1)
         case .crashTwice:
             let survival = FaultDisk.Survival.allCases.randomElement(using: &random) ?? .sectors
-            try crash(work, at: point.operation, survival, course)
+            try crash(work, at: point.operation, survival, course, life: 1)
             try crashAgain(from: work.images, point, course)
         case .failure(let kind, let isLasting):
             work.disk.failAfter(operations: point.operation, kind: kind, lasting: isLasting)
@@ -86,14 +86,15 @@ final class FaultSweep {
         try course.finish(work)
     }
 
+    /// - Parameter life: The life after the crash, whose identities are its own.
     private func crash(
         _ work: any SweptWork, at operation: Int, _ survival: FaultDisk.Survival,
-        _ course: SweptCourse
+        _ course: SweptCourse, life: Int
     ) throws {
         work.disk.failAfter(operations: operation, kind: .crash)
         try attempt(work)
         let acknowledged = work.acknowledged
-        work.close(life: 1)
+        work.close(life: life)
         guard work.disk.isDown else { throw SweepFailure("there is no such operation") }
         work.disk.restart(survival, using: &random)
         try course.look(at: work, acknowledged: acknowledged)
@@ -112,7 +113,7 @@ final class FaultSweep {
             runs += 1
             let survival = FaultDisk.Survival.allCases.randomElement(using: &random) ?? .sectors
             do {
-                try crash(work, at: operation, survival, recovery)
+                try crash(work, at: operation, survival, recovery, life: 2)
                 try course.finish(work)
             } catch {
                 throw SweepFailure("again at operation \(operation), \(survival): \(error)")

@@ -168,6 +168,50 @@ struct PurgeTests {
         #expect(try !device.store.standing.hasTraces)
     }
 
+    /// Returns the devices with what they have confirmed, as text.
+    private func purges() throws -> [String] {
+        let connection = try world.server.connection()
+        let list = try DevicePurges(prefix: "martlet_").list { (query) throws(SQLiteError) in
+            try connection.statement(query).rows { (row) throws(SQLiteError) in
+                (0..<row.columnCount).map { row.isNull($0) ? nil : row.text($0) }
+            }
+        }
+        return list.map { device in
+            let records = device.confirmed.map { "\($0.records)" } ?? "none"
+            return "\(device.principal): \(device.state.rawValue), \(records), \(device.hidden)"
+        }
+    }
+
+    @Test("are counted by the server, device by device, once nothing is left of them")
+    func confirmations() throws {
+        try secure(Self.own)
+        try prepare()
+        let late = try world.device(script: Self.script)
+        try exchange(late, as: Self.bob)
+        #expect(
+            try purges() == [
+                "user:bob: confirmed, 0, 0", "user:bob: confirmed, 0, 0", "user:olga: sees all, none, 0",
+            ])
+        try change(other, "UPDATE teams SET owner = 'ann' WHERE id < 4")
+        try exchange(other, as: Self.office)
+        let reader = try late.connection()
+        try reader.execute("BEGIN; SELECT count(*) FROM teams;")
+        try exchange(device, as: Self.bob)
+        try exchange(late, as: Self.bob)
+        #expect(
+            try purges().sorted() == [
+                "user:bob: confirmed, 3, 0", "user:bob: waits, 0, 3", "user:olga: sees all, none, 0",
+            ])
+        try reader.execute("COMMIT")
+        try exchange(late, as: Self.bob)
+        #expect(try purges().prefix(2) == ["user:bob: confirmed, 3, 0", "user:bob: confirmed, 3, 0"])
+        // Another role brings another view. Until a device comes, nobody knows what it has.
+        let sums = try device.store.standing.removed
+        try exchange(device, as: Principal(name: "b", user: "bob", roles: ["none"]))
+        #expect(try device.store.standing.removed == sums)
+        #expect(try late.store.standing.removed == sums)
+    }
+
     @Test("stay known to a reader, whose end lets the bytes go")
     func reader() throws {
         try secure(Self.own)

@@ -5,7 +5,7 @@ extension CommandDescription {
         .postgresRelease, .postgresSchema, .postgresCompare, .rulesCheck, .initialise, .sync,
         .status, .check,
         .importRecords,
-        .exportRecords, .schema, .snapshot, .backup, .restore, .compact, .doctor, .demo, .soak,
+        .exportRecords, .schema, .snapshot, .backup, .restore, .compact, .doctor, .purges, .demo, .soak,
         .simulate,
         .mock, .completion,
     ]

@@ -7,7 +7,7 @@ extension DeviceNode {
     }
 
     /// Returns some free pages. The user's writes go first between two steps.
-    func tidy() -> [Action] {
+    func tidy(now: Int64) -> [Action] {
         guard isTidying else { return [] }
         isTidying = false
         switch state {
@@ -17,6 +17,7 @@ extension DeviceNode {
         }
         // A failure does no harm: the next exchange begins this again.
         if let isDone = try? store.removeTraces(), !isDone { return beginTidying() }
+        if (try? store.hasReceipt) == true { return wake(isUrgent: false, now: now) }
         // Nor does this one: the pages are used again, or returned another time.
         let goesOn = try? store.giveBackPages(
             most: options.pagesOfStep, keeping: options.freePages)

@@ -233,7 +233,7 @@ package final class DeviceNode {
         case .progress(let exchange): progress(exchange, now: now)
         case .failed(let exchange, let error): isCurrent(exchange) ? lost(error) : []
         case .applyNext(let exchange): applyNext(exchange, now: now)
-        case .tidy: tidy()
+        case .tidy: tidy(now: now)
         case .streamOpened(let number): streamOpened(number, now: now)
         case .streamSign(let number, let elapsed): streamSign(number, elapsed, now: now)
         case .streamed(let number, let bytes): streamed(number, bytes, now: now)
@@ -445,6 +445,7 @@ extension DeviceNode {
         answeredSoon(now: now)
         let mustSend: Bool
         do {
+            try store.noteView(answer.view)
             mustSend = try store.outboxCount > 0 || store.standing.historyToConfirm != nil
             try store.releaseLease(owner: owner)
         } catch {

@@ -44,6 +44,18 @@ struct Purge {
         }
     }
 
+    /// Returns the hash of a record's name.
+    func hash(_ key: RecordKey) throws -> UInt64 {
+        var hash = XXH64()
+        hash.update(Array("\(try store.typeName(ofNumber: key.type))\0\(key.id)".utf8))
+        return hash.finished()
+    }
+
+    /// The confirmed records of the device.
+    func confirmed() throws -> Set<RecordKey> {
+        Set(try edits("SELECT type, id, 0 FROM martlet_records WHERE revision >= 0").map(\.key))
+    }
+
     private func edits(_ query: String) throws -> [(key: RecordKey, sequence: Int64)] {
         let rows = try store.connection.statement(query)
         defer { rows.reset() }

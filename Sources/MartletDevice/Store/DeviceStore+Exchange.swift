@@ -42,6 +42,8 @@ extension DeviceStore {
             asked = Standing.Asked(
                 named: request.maxRevision, cursor: standing.cursor.revision,
                 rejoining: standing.rejoining)
+            request.purged = standing.receipt
+            asked.hasReceipt = request.purged != nil
             request.clientID = try clientID
             request.protocolVersion = WireVersion.current
             request.acknowledged = try outbox.acknowledged()
@@ -122,7 +124,7 @@ extension DeviceStore {
             reaching, lineage: lineage, dataSet: dataSet, isWhole: sources.manifest != nil)
         standing.missing = rebase.missing
         if !sources.isEmpty { try clearStaged(&standing) }
-        try purge(rebase.hidden, &standing)
+        try purge(rebase.hidden, had: rebase.hidden, &standing)
         try standing.write(to: applying, over: before)
         try storePassedOver(rebase.report.passedOver)
         try applying.setCapture(true)

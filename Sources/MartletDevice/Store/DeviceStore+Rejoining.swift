@@ -92,6 +92,7 @@ extension DeviceStore {
         try applying.setCapture(false)
         // This is not done earlier, because a device that keeps its history still needs the parts.
         if before.missing != nil { try PendingParts(store: applying).forgetPassed() }
+        let present = before.isForView ? try Purge(store: applying).confirmed() : []
         var work = LostWork(
             store: applying, common: common, now: now, mostKeptBytes: mostKeptBytes)
         try work.takeOut()
@@ -107,7 +108,11 @@ extension DeviceStore {
         if !sources.isEmpty { try clearStaged(&after) }
         var report = rebase.report
         try work.putBack(on: rebase, &report)
-        try purge(before.isForView ? nil : rebase.hidden, &after)
+        if before.isForView {
+            try purge(nil, had: present, &after)
+        } else {
+            try purge(rebase.hidden, had: rebase.hidden, &after)
+        }
         try after.write(to: applying, over: before)
         report.rejoined = Rejoined(
             common: common, revision: reaching,

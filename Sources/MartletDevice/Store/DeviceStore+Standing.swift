@@ -35,7 +35,7 @@ extension Standing {
         case formerRevision = "anewGoal"
         case formerLineage = "anewLineage"
         case rejoinFrom, rejoinQueued, rejoinView
-        case traces
+        case traces, view, removedCount, removedSum, receiptOwed
     }
 
     private static let query = """
@@ -78,6 +78,11 @@ extension Standing {
         queuedAgain = integer(.rejoinQueued) ?? 0
         isForView = text(.rejoinView) != nil
         hasTraces = text(.traces) != nil
+        view = integer(.view)
+        removed = RangeHash(
+            count: integer(.removedCount) ?? 0,
+            sum: UInt64(bitPattern: integer(.removedSum) ?? 0))
+        owesReceipt = text(.receiptOwed) != nil
     }
 
     /// Stores what differs from the standing that was read, in the caller's transaction.
@@ -116,6 +121,9 @@ extension Standing {
             .rejoinFrom: integer(rejoining),
             .rejoinQueued: integer(queuedAgain == 0 ? nil : queuedAgain),
             .rejoinView: integer(isForView ? 1 : nil), .traces: integer(hasTraces ? 1 : nil),
+            .view: integer(view), .receiptOwed: integer(owesReceipt ? 1 : nil),
+            .removedCount: integer(removed.count == 0 ? nil : removed.count),
+            .removedSum: integer(removed.sum == 0 ? nil : Int64(bitPattern: removed.sum)),
         ]
     }
 }

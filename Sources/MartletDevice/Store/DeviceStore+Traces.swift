@@ -10,11 +10,39 @@ internal import SQLiteRecords
 /// words in full-text indexes, follow when the device is idle.
 extension DeviceStore {
     /// Removes what is kept of hidden records, in the caller's transaction.
-    /// - Parameter hidden: The records that left the user's view; nil for all that are not there.
-    func purge(_ hidden: Set<RecordKey>?, _ standing: inout Standing) throws {
+    /// - Parameters:
+    ///   - hidden: The records that left the user's view; nil for all that are not there.
+    ///   - had: Those that the device may have had.
+    func purge(
+        _ hidden: Set<RecordKey>?, had: Set<RecordKey>, _ standing: inout Standing
+    ) throws {
         guard hidden?.isEmpty != true else { return }
-        try Purge(store: applying).run(hidden)
+        let purge = Purge(store: applying)
+        try purge.run(hidden)
+        for key in had where try purge.isAway(key) {
+            standing.removed.add(row: try purge.hash(key))
+        }
         standing.hasTraces = true
+        standing.owesReceipt = true
+        asked.hasReceipt = false
+    }
+
+    /// Notes which view the user has now, and whether the server has got the receipt that the request
+    /// had.
+    func noteView(_ view: Int64?) throws {
+        let before = try standing
+        guard view != before.view || asked.hasReceipt else { return }
+        try changeStanding { standing in
+            if asked.hasReceipt { standing.owesReceipt = false }
+            if view != standing.view { standing.owesReceipt = view != nil }
+            standing.view = view
+        }
+        asked.hasReceipt = false
+    }
+
+    /// Whether the next request has a receipt of what was removed.
+    var hasReceipt: Bool {
+        get throws { try standing.receipt != nil }
     }
 
     /// Removes bytes of hidden records that are still in the file or in its log.

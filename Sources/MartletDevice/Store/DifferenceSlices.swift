@@ -73,7 +73,7 @@ extension DeviceStore {
             try slice.apply(set, without: &left)
             try inbox.replace(part, with: slice.left)
             standing.apply(slice: number, of: set.revision)
-            try purge(slice.hidden, &standing)
+            try purge(slice.hidden, had: slice.hidden, &standing)
             try applying.setCapture(true)
             observer?.applyingWillCommit(slice.report)
             return slice.report

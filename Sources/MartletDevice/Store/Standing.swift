@@ -35,6 +35,12 @@ struct Standing: Hashable, Sendable {
     var isForView = false
     /// Whether bytes of records that the user may not see any more may still be in the file.
     var hasTraces = false
+    /// The number of the user's view, as the server named it last; nil if the user sees everything.
+    var view: Int64?
+    /// The records that left the user's view and were removed, since the file exists.
+    var removed = RangeHash()
+    /// Whether the server has yet to be told of the view and of what was removed.
+    var owesReceipt = false
     /// The number of confirmed sets that were queued again, to be sent after rejoining.
     var queuedAgain: Int64 = 0
 
@@ -84,6 +90,8 @@ struct Standing: Hashable, Sendable {
         var cursor: Revision = 0
         /// The value of `rejoining` at that time.
         var rejoining: Revision?
+        /// Whether it had a receipt of what was removed, and nothing was removed since.
+        var hasReceipt = false
     }
 }
 
@@ -146,6 +154,15 @@ extension Standing {
         request.lineage = history?.lineage ?? cursor.lineage
         request.wantsRows = history == nil && (wantsRows || needsRows)
         return request
+    }
+
+    /// The confirmation that nothing is left of records which the user may not see; nil if there is
+    /// none to give now.
+    var receipt: PurgeReceipt? {
+        guard owesReceipt, !hasTraces, isAtOneRevision, rejoining == nil, historyToConfirm == nil,
+            let view
+        else { return nil }
+        return PurgeReceipt(view: view, revision: revision, removed: removed)
     }
 
     /// Returns whether an answer cannot lead to the device's former revision, because the server's
@@ -224,7 +241,7 @@ extension Standing {
     mutating func rejoin(at reached: Revision, lineage: String?, dataSet: String? = nil) {
         self = Standing(
             revision: reached, lineage: lineage, dataSet: dataSet ?? self.dataSet, staged: staged,
-            hasTraces: hasTraces)
+            hasTraces: hasTraces, view: view, removed: removed, owesReceipt: owesReceipt)
     }
 
     /// Notes that the tables are empty, and that everything has to be fetched again.

@@ -79,7 +79,7 @@ package enum EmbeddedTables {
 
     /// Creates the tables for what policies show to whom; see `ViewStorage`. `shown` is false for a
     /// record that a type view once showed; `moved` is the revision since which that is so, and
-    /// `first` the one at which it was shown first.
+    /// `first` the one at which it was shown first. `martlet_purges` has what devices confirm.
     static func createForViews(in connection: Connection) throws(SQLiteError) {
         try connection.execute(
             """
@@ -95,6 +95,9 @@ package enum EmbeddedTables {
             CREATE TABLE martlet_given (
                 principal TEXT, view INTEGER, first INTEGER NOT NULL, last INTEGER NOT NULL,
                 PRIMARY KEY (principal, view)) WITHOUT ROWID;
+            CREATE TABLE martlet_purges (
+                device INTEGER PRIMARY KEY, view INTEGER NOT NULL, revision INTEGER NOT NULL,
+                records INTEGER NOT NULL, hash TEXT NOT NULL, time INTEGER NOT NULL);
             """)
     }
 

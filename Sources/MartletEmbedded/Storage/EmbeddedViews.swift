@@ -1,4 +1,5 @@
 import MartletModel
+import MartletProtocol
 import MartletRules
 import MartletServerCore
 import SQLiteKit
@@ -184,6 +185,23 @@ struct EmbeddedViews: ViewStorage {
                 views[find.integer(0)] = GivenView(first: find.integer(1), last: find.integer(2))
             }
             return views
+        }
+    }
+
+    func note(_ receipt: PurgeReceipt, of device: Int64, now: Int64) throws(StorageFault) {
+        try store.working { (session) throws(SQLiteError) in
+            let note = try session.connection.statement(
+                """
+                INSERT OR REPLACE INTO martlet_purges (device, view, revision, records, hash, time) \
+                VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+                """)
+            note.bind(1, integer: device)
+            note.bind(2, integer: receipt.view)
+            note.bind(3, integer: receipt.revision)
+            note.bind(4, integer: receipt.removed.count)
+            note.bind(5, text: receipt.removed.text)
+            note.bind(6, integer: now)
+            try note.run()
         }
     }
 

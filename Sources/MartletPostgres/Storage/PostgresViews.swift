@@ -1,4 +1,5 @@
 import MartletModel
+import MartletProtocol
 import MartletRules
 import MartletServerCore
 import PostgresKit
@@ -223,6 +224,24 @@ struct PostgresViews: ViewStorage {
                     first: try rows.integer(row, 1), last: try rows.integer(row, 2))
             }
             return views
+        }
+    }
+
+    func note(_ receipt: PurgeReceipt, of device: Int64, now: Int64) throws(StorageFault) {
+        try store.working { (session) throws(PostgresError) in
+            _ = try run(
+                PostgresStatement(
+                    """
+                    INSERT INTO _martlet.purges (device, view, revision, records, hash, time) \
+                    VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (device) DO UPDATE SET \
+                    view = excluded.view, revision = excluded.revision, \
+                    records = excluded.records, hash = excluded.hash, time = excluded.time
+                    """,
+                    [
+                        .integer(device), .integer(receipt.view), .integer(receipt.revision),
+                        .integer(receipt.removed.count), .text(receipt.removed.text),
+                        .integer(now),
+                    ]), on: session)
         }
     }
 

@@ -112,7 +112,7 @@ enum MartletTables {
 
     /// The tables for what policies show to whom; see `ViewStorage`. `shown` is false for a record
     /// that a type view once showed; `moved` is the revision since which that is so, and
-    /// `first` the one at which it was shown first.
+    /// `first` the one at which it was shown first. `purges` has what devices confirm.
     static let views = """
         CREATE TABLE _martlet.type_views (
             number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, type bigint NOT NULL,
@@ -126,5 +126,8 @@ enum MartletTables {
         CREATE TABLE _martlet.given (
             principal text, view bigint, first bigint NOT NULL, last bigint NOT NULL,
             PRIMARY KEY (principal, view));
+        CREATE TABLE _martlet.purges (
+            device bigint PRIMARY KEY, view bigint NOT NULL, revision bigint NOT NULL,
+            records bigint NOT NULL, hash text NOT NULL, time bigint NOT NULL);
         """
 }

@@ -173,6 +173,31 @@ extension SyncReader {
         return row
     }
 
+    mutating func readReceipt() throws(WireFault) -> PurgeReceipt {
+        _ = json.peek()
+        let start = json.position
+        var (view, revision): (Int64?, Revision?) = (nil, nil)
+        var removed: RangeHash?
+        try readMembers { (reader, name) throws(WireFault) in
+            switch name {
+            case "view": view = try reader.readCount()
+            case "revision": revision = try reader.readCount()
+            case "removed":
+                try reader.json.enter(.array)
+                guard try reader.json.beginsElement(of: .array) else {
+                    throw reader.json.unexpected()
+                }
+                removed = try reader.readHash()
+            default: try reader.json.skipValue()
+            }
+        }
+        guard let view, let revision, let removed else {
+            throw WireFault(
+                "`purged` lacks one of view, revision and removed.", at: start, shape: true)
+        }
+        return PurgeReceipt(view: view, revision: revision, removed: removed)
+    }
+
     // MARK: Parts
 
     /// Reads the last two elements of an array: a count, and a sum of 16 hexadecimal digits.

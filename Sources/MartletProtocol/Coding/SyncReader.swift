@@ -34,6 +34,7 @@ struct SyncReader {
             case "dataSet": request.dataSet = try reader.readName()
             case "lineage": request.lineage = try reader.readName(most: Limits.lineageBytes)
             case "schema": request.schema = try reader.readName()
+            case "purged": request.purged = try reader.readReceipt()
             case "check": request.check = try reader.readCheckRequest()
             case "rows": request.wantsRows = try reader.json.readBoolean()
             case "answerBytes": request.answerBytes = try reader.readCount()
@@ -62,6 +63,7 @@ struct SyncReader {
             case "clientId": answer.clientID = try reader.readName()
             case "from": answer.from = try reader.readCount()
             case "request": answer.request = try reader.readName()
+            case "view": answer.view = try reader.readCount()
             case "check": answer.check = try reader.readCheckAnswer()
             case "changeSets":
                 answer.changeSets = try reader.readChangeSets()

@@ -94,6 +94,17 @@ extension SyncWriter {
         }
     }
 
+    mutating func write(_ receipt: PurgeReceipt) {
+        json.beginObject()
+        json.member("view", receipt.view)
+        json.member("revision", receipt.revision)
+        json.name("removed")
+        json.beginArray()
+        write(receipt.removed)
+        json.endArray()
+        json.endObject()
+    }
+
     private mutating func write(_ hash: RangeHash) {
         json.integer(hash.count)
         json.text(hash.text)
@@ -118,7 +129,7 @@ extension SyncWriter {
 
 extension RangeHash {
     /// The sum in the form of the wire: 16 hexadecimal digits.
-    var text: String {
+    package var text: String {
         let digits = String(sum, radix: 16)
         return String(repeating: "0", count: 16 - digits.count) + digits
     }

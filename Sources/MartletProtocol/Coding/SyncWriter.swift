@@ -20,6 +20,10 @@ struct SyncWriter {
         json.member("rows", request.wantsRows ? true : nil)
         json.member("answerBytes", request.answerBytes)
         json.member("request", request.request)
+        if let purged = request.purged {
+            json.name("purged")
+            write(purged)
+        }
         if let check = request.check {
             json.name("check")
             write(check)
@@ -38,6 +42,7 @@ struct SyncWriter {
         json.member("clientId", answer.clientID)
         json.member("from", answer.from)
         json.member("request", answer.request)
+        json.member("view", answer.view)
         if let check = answer.check {
             json.name("check")
             try write(check)

@@ -22,6 +22,8 @@ package struct SyncAnswer: Hashable, Sendable {
     package var clientID: String?
     package var from: Revision?
     package var request: String?
+    /// The number of the user's view; nil if he sees everything.
+    package var view: Int64?
     /// The comparison, if the request asked for one and the server could make it.
     package var check: CheckAnswer?
     /// The accepted sets, then the refused ones.

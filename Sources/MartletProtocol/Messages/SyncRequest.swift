@@ -29,6 +29,8 @@ package struct SyncRequest: Hashable, Sendable {
     package var request: String?
     /// The device's hashes, for the server to compare; nil if it asks for no comparison.
     package var check: CheckRequest?
+    /// The device's confirmation of what it has removed; nil if there is nothing new to confirm.
+    package var purged: PurgeReceipt?
     /// The device's change sets, in the order of their sequences.
     package var changeSets: [ChangeSet]
 

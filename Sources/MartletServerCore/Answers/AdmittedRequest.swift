@@ -23,6 +23,6 @@ package struct AdmittedRequest: Sendable {
     /// The lineage that the device names, parsed; nil if it names none.
     var lineage: DeviceLineage? { request.lineage.map { DeviceLineage($0) } }
 
-    /// True if the request has no change sets, and only asks for missed ones.
-    var isPull: Bool { request.changeSets.isEmpty }
+    /// True if the request has nothing to store, and only asks for missed sets.
+    var isPull: Bool { request.changeSets.isEmpty && request.purged == nil }
 }

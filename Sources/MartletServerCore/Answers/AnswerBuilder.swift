@@ -111,6 +111,7 @@ struct AnswerBuilder {
             head.clientID = query.clientID
             head.from = query.since
             head.request = query.request
+            if let view = query.views?.view.number, view != View.everything { head.view = view }
         }
         head.check = query.check
         let start: [UInt8]

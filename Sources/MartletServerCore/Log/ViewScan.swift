@@ -66,6 +66,11 @@ package struct ViewScan {
         return numbers.map { parts[$0] ?? View.nothing }
     }
 
+    /// Returns the numbers of the type views in the text of a view.
+    static func typeViews(_ text: String) -> [Int64] {
+        parts(of: text).values.filter { $0 > View.whole }.sorted()
+    }
+
     private static func parts(of text: String) -> [Int64: Int64] {
         var parts: [Int64: Int64] = [:]
         for part in text.split(separator: " ") {
@@ -181,16 +186,17 @@ package struct ViewScan {
         ]
     }
 
-    /// The records of types whose part changed that the device may have and the new part hides.
+    /// The records of types whose part changed that the device may have and the new part hides, be it
+    /// only since the device's revision: what it hid before the user was given it is told nowhere else.
     private static func leaving(_ d: Dialect, _ moves: String) -> [String] {
-        let hidden = "(w.id IS NULL OR (NOT w.shown AND w.moved <= \(d.since)))"
-        return [
+        [
             """
             SELECT \(d.since) + 1, m.type, h.id, h.moved, TRUE, TRUE \
             FROM \(moves) AS m CROSS JOIN \(d.members) AS h \
             LEFT JOIN \(d.members) AS w ON w.view = m.view AND w.id = h.id \
             WHERE m.held > 0 AND h.view = m.held AND h.first <= \(d.since) + 1 \
-            AND (h.shown OR h.moved > \(d.since) AND h.moved > m.given) AND \(hidden)
+            AND (h.shown OR h.moved > \(d.since) AND h.moved > m.given) \
+            AND (w.id IS NULL OR NOT w.shown)
             """
         ]
     }

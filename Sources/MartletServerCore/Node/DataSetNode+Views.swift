@@ -35,6 +35,11 @@ extension DataSetNode {
         for index in requests.indices {
             guard let (outline, held) = outlines[index] else { continue }
             let view = try keeper.view(outline)
+            if let receipt = requests[index].request.purged, let device = works[index]?.device,
+                receipt.revision <= storage.head.revision
+            {
+                try storage.views.note(receipt, of: device, now: now)
+            }
             works[index]?.views = try change(to: view, held, requests[index].principal)
         }
         return entries

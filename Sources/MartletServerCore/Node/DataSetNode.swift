@@ -159,7 +159,7 @@ package final class DataSetNode {
     ///
     /// - Returns: Nil if the request has change sets, or the storage does not answer.
     private func reading(_ request: AdmittedRequest) -> Result<NodeAnswer, Problem>? {
-        guard request.isPull, !needsRecovery else { return nil }
+        guard request.request.changeSets.isEmpty, !needsRecovery else { return nil }
         do throws(StorageFault) {
             let names = request.request.clientID.map { [$0] } ?? []
             let known = try storage.devices(named: names)

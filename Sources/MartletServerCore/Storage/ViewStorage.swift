@@ -1,5 +1,5 @@
 package import MartletModel
-internal import MartletProtocol
+package import MartletProtocol
 package import MartletRules
 
 /// The tables of a storage in which it keeps the members of views.
@@ -40,6 +40,8 @@ package protocol ViewStorage {
     func give(_ view: Int64, to principal: String, at revision: Revision) throws(StorageFault)
     /// Returns the views and type views that the devices of a principal were given.
     func given(to principal: String) throws(StorageFault) -> [Int64: GivenView]
+    /// Notes a device's confirmation, in place of its last one.
+    func note(_ receipt: PurgeReceipt, of device: Int64, now: Int64) throws(StorageFault)
     /// Adds an entry without changes to the log.
     func appendNothing(now: Int64) throws(StorageFault) -> LogEntry
 }

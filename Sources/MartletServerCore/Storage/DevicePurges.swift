@@ -1,0 +1,106 @@
+package import MartletModel
+
+/// A device, and its confirmation that nothing is left in it of records which its user may not see.
+package struct DevicePurge: Hashable, Sendable {
+    /// How far the device has come.
+    package enum State: String, Sendable {
+        /// No device of the user was given a view: he sees everything, or there are no policies.
+        case seesAll = "sees all"
+        /// The device has nothing that is hidden from its user.
+        case confirmed
+        /// The device has not been here since its user was given his present view, or since records
+        /// left it.
+        case waits
+    }
+
+    /// The last confirmation of a device.
+    package struct Confirmation: Hashable, Sendable {
+        package let revision: Revision
+        /// The number of records removed so far, and the sum of the hashes of their names.
+        package let records: Int64
+        package let hash: String
+        /// The time, in milliseconds since 1970.
+        package let time: Int64
+    }
+
+    /// The device's name, and its user as the storage names him.
+    package let clientID: String
+    package let principal: String
+    package let state: State
+    /// The number of records that left the user's present view since the confirmation.
+    package let hidden: Int64
+    /// The revision up to which this is known: the last at which a device of the user asked. It is 0 if
+    /// no device of the user was given a view.
+    package let known: Revision
+    /// Nil if the device has confirmed nothing.
+    package let confirmed: Confirmation?
+}
+
+/// Lists the devices of a data set with what they confirm.
+package struct DevicePurges {
+    /// The prefix of Martlet's tables in the database.
+    private let prefix: String
+
+    /// - Parameter prefix: `martlet_`, or the schema with a dot.
+    package init(prefix: String) {
+        self.prefix = prefix
+    }
+
+    /// Returns the devices, by user and name.
+    ///
+    /// - Parameter rows: Runs a query, and returns its rows as texts.
+    package func list<Failure>(
+        _ rows: (String) throws(Failure) -> [[String?]]
+    ) throws(Failure) -> [DevicePurge] {
+        var purges: [DevicePurge] = []
+        for row in try rows(devices) {
+            guard row[6] != nil else {
+                purges.append(purge(row, .seesAll))
+                continue
+            }
+            guard row[2] == row[6], let revision = row[3].flatMap({ Int64($0) }) else {
+                purges.append(purge(row, .waits))
+                continue
+            }
+            let views = ViewScan.typeViews(row[7] ?? "")
+            let count = try rows(hidden(in: views, after: revision)).first?.first ?? nil
+            let hidden = count.flatMap { Int64($0) } ?? 0
+            purges.append(purge(row, hidden == 0 ? .confirmed : .waits, hidden: hidden))
+        }
+        return purges
+    }
+
+    private func purge(
+        _ row: [String?], _ state: DevicePurge.State, hidden: Int64 = 0
+    ) -> DevicePurge {
+        func integer(_ column: Int) -> Int64 { row[column].flatMap { Int64($0) } ?? 0 }
+        let confirmed = row[3].map { _ in
+            DevicePurge.Confirmation(
+                revision: integer(3), records: integer(4), hash: row[8] ?? "", time: integer(5))
+        }
+        return DevicePurge(
+            clientID: row[0] ?? "", principal: row[1] ?? "", state: state, hidden: hidden,
+            known: integer(9), confirmed: confirmed)
+    }
+
+    /// The devices, each with its confirmation and the view that its user was given last.
+    private var devices: String {
+        """
+        SELECT d.client_id, d.principal, p.view, p.revision, p.records, p.time, d.shown, v.parts, \
+        p.hash, n.last FROM (SELECT number, client_id, principal, (SELECT g.view FROM \(prefix)given AS g \
+        WHERE g.principal = e.principal AND g.view > 0 ORDER BY g.last DESC, g.view DESC LIMIT 1) \
+        AS shown FROM \(prefix)devices AS e) AS d \
+        LEFT JOIN \(prefix)purges AS p ON p.device = d.number \
+        LEFT JOIN \(prefix)views AS v ON v.number = d.shown \
+        LEFT JOIN \(prefix)given AS n ON n.principal = d.principal AND n.view = d.shown ORDER BY d.principal, d.client_id
+        """
+    }
+
+    private func hidden(in views: [Int64], after revision: Revision) -> String {
+        let list = (views + [0]).map { "\($0)" }.joined(separator: ", ")
+        return """
+            SELECT count(*) FROM \(prefix)members WHERE view IN (\(list)) AND NOT shown \
+            AND moved > \(revision)
+            """
+    }
+}
