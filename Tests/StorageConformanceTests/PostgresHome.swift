@@ -60,7 +60,7 @@ final class PostgresHome: StorageHome {
     }
 
     func rows(_ sql: String) throws -> String {
-        let ours = sql.replacing(#/martlet_(records|log|ids|refusals|devices|types)/#) {
+        let ours = sql.replacing(#/martlet_(records|log|ids|refusals|devices|types|given|views|members|purges)/#) {
             "_martlet.\($0.1)"
         }.replacing(#/(?:lower\()?hex\((\w+)\)\)?/#) { "encode(\($0.1), 'hex')" }
         return try other.query(ours).values().map { row in

@@ -219,6 +219,68 @@ struct ViewTests {
         #expect(pulled.maxRevision == 2 && pulled.changeSets.first?["players"]?.update.count == 1)
     }
 
+    /// Returns the devices with what they have confirmed.
+    private static func purges(_ server: TestDataSet) throws -> [String] {
+        try DevicePurges(prefix: "martlet_").list { query in
+            try server.rows(query).split(separator: "\n").map { line in
+                line.split(separator: "|", omittingEmptySubsequences: false)
+                    .map { $0 == "-" ? nil : String($0) }
+            }
+        }.map { device in
+            let records = device.confirmed.map { "\($0.records) \($0.hash)" } ?? "nothing"
+            return "\(device.clientID) \(device.state.rawValue), \(records), \(device.hidden)"
+        }
+    }
+
+    @Test("what devices confirm is kept, device by device", arguments: StorageKind.all)
+    func confirmed(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        let devices = [ViewedDevice("d1", Self.ann), ViewedDevice("d2", Self.ann)]
+        func confirm(
+            _ index: Int, _ count: Int, as principal: Principal = Self.ann,
+            revision: Revision? = nil
+        ) throws -> Result<PreparedAnswer, Problem> {
+            let device = devices[index]
+            let text = """
+                {"clientId":"\(device.name)","maxRevision":\(device.revision),\
+                "lineage":"\(device.lineage ?? "")","purged":{"view":\(device.view ?? 0),\
+                "revision":\(revision ?? device.revision),"removed":[\(count),"00000000000000ff"]},\
+                "changeSets":[]}
+                """
+            return try server.process([text], as: principal)[0]
+        }
+        for index in devices.indices {
+            try devices[index].exchange(with: server)
+            _ = try confirm(index, 0).get()
+        }
+        let sum = "00000000000000ff"
+        #expect(
+            try Self.purges(server) == ["d1 confirmed, 0 \(sum), 0", "d2 confirmed, 0 \(sum), 0"])
+        try server.send(
+            SetText().update("players", "1", #""revision":1,"owner":"bob""#), from: "d9",
+            as: Self.office)
+        try devices[0].exchange(with: server)
+        _ = try confirm(0, 1).get()
+        #expect(
+            try Self.purges(server).prefix(2) == [
+                "d1 confirmed, 1 \(sum), 0", "d2 waits, 0 \(sum), 1",
+            ])
+        // Neither somebody else's word counts, nor one about what is to come.
+        let stranger = try confirm(1, 9, as: Principal(name: "b", user: "bob"))
+        guard case .failure(let problem) = stranger else {
+            Issue.record("somebody else confirmed")
+            return
+        }
+        #expect(problem.kind == "clientBound")
+        _ = try confirm(1, 9, revision: 99).get()
+        try server.restart()
+        try server.secure(by: Self.rules)
+        #expect(try Self.purges(server)[1] == "d2 waits, 0 \(sum), 1")
+        try devices[1].exchange(with: server)
+        _ = try confirm(1, 1).get()
+        #expect(try Self.purges(server)[1] == "d2 confirmed, 1 \(sum), 0")
+    }
+
     @Test("without policies, devices get entries as before", arguments: StorageKind.all)
     func lifted(kind: StorageKind) async throws {
         let server = try await Self.server(kind)

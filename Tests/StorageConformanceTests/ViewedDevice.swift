@@ -15,6 +15,8 @@ final class ViewedDevice {
     private(set) var isUpToDate = true
     /// How often the server did not know what the device has.
     private(set) var beginnings = 0
+    /// The view that the last answer named.
+    private(set) var view: Int64?
     /// All bytes of the last answer.
     private(set) var heard = ""
 
@@ -55,6 +57,7 @@ final class ViewedDevice {
     private func apply(_ answer: SyncAnswer) -> [String] {
         var fates: [String] = []
         var covered = revision
+        view = answer.view
         for set in answer.changeSets {
             if set.identifier != nil { fates.append(set.fate) }
             guard set.conflict != true, let reached = set.revision else { continue }
