@@ -99,10 +99,15 @@ struct ReferenceDatabase {
         var settings = [("user", viewer.user ?? ""), ("today", "\(viewer.today)")]
         settings.append(("roles", viewer.roles.sorted().joined(separator: ",")))
         settings += ["club", "number"].map { ("claim.\($0)", viewer.claims[$0] ?? "") }
-        for (name, value) in settings { try set(name, to: value) }
-        let result = try body()
-        try connection.execute("ROLLBACK")
-        return result
+        do {
+            for (name, value) in settings { try set(name, to: value) }
+            let result = try body()
+            try connection.execute("ROLLBACK")
+            return result
+        } catch {
+            try connection.execute("ROLLBACK")
+            throw error
+        }
     }
 
     /// Returns the types and ids of the records that the present role may see.
@@ -132,7 +137,7 @@ struct ReferenceDatabase {
             return count
         } catch {
             try connection.execute("ROLLBACK TO one")
-            guard error.sqlState == "42501" else { throw ReferenceFailure("\(sql): \(error)") }
+            guard error.sqlState == "42501" else { throw error }
             return nil
         }
     }

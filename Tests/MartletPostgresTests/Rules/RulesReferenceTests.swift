@@ -70,8 +70,12 @@ struct RulesReference {
             let viewer = Viewer(user: user, roles: Set(roles), claims: claims, today: Self.today)
             let evaluator = RuleEvaluator(
                 program, for: viewer, over: TestRows(tables: rules.rows))
-            try reference.asPerson(viewer) {
-                for type in rules.tables.indices { try compare(type, evaluator, viewer) }
+            do {
+                try reference.asPerson(viewer) {
+                    for type in rules.tables.indices { try compare(type, evaluator, viewer) }
+                }
+            } catch {
+                throw ReferenceFailure("seed \(seed): \(error)\n\(rules.policies.file)")
             }
         }
         return faults.isEmpty ? [] : ["seed \(seed)"] + faults + [rules.policies.file]
