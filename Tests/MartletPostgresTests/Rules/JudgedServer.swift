@@ -117,6 +117,11 @@ final class JudgedServer {
         for table in reference.tables { nextIDs[table.name] = try server.nextID(of: table.name) }
     }
 
+    /// Returns whether the server takes a rules file.
+    func accepts(_ policies: RandomRules.Policies) -> Bool {
+        (try? RulesProgram(policies.file, schema: server.storage.schema)) != nil
+    }
+
     /// Sets the policies; nil lifts them.
     func secure(by policies: RandomRules.Policies?) throws {
         self.policies = policies
