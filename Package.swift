@@ -178,10 +178,10 @@ let suites: [Target] = [
         "SQLiteRecords", "MartletServerCore", "MartletEmbedded", "MartletPostgres", "MartletRedis",
         "TestDatabases", "TextComparison", "SetTexts"),
     suite(
-        "MartletPostgresTests", "ConnectionKit", "RandomKit", "SQLiteKit", "OpenSSLKit",
-        "PostgresKit",
-        "MartletModel", "MartletRules", "MartletProtocol", "SQLiteRecords", "MartletServerCore",
-        "MartletEmbedded", "MartletPostgres", "Waiting", "TestDatabases"),
+        "MartletPostgresTests", "ConnectionKit", "RandomKit", "SQLiteKit", "SQLiteFaults",
+        "OpenSSLKit", "PostgresKit", "MartletModel", "MartletRules", "MartletProtocol",
+        "SQLiteRecords", "MartletStore", "MartletDevice", "MartletServerCore", "MartletEmbedded",
+        "MartletPostgres", "Waiting", "TestDatabases", "SmallWorlds"),
     suite(
         "MartletRedisTests", "ConnectionKit", "CompressionKit", "RedisKit", "MartletServerCore",
         "MartletRedis", "TestDatabases"),

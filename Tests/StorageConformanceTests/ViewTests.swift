@@ -145,6 +145,37 @@ struct ViewTests {
         #expect(!device.heard.contains(#""types":["teams""#))
     }
 
+    @Test(
+        "a record that two views showed leaves a device that moves to the second after it is deleted",
+        arguments: StorageKind.all)
+    func leavesBoth(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        try server.secure(
+            by: """
+                CREATE POLICY all_teams ON teams USING (true);
+                CREATE POLICY office ON players TO office USING (true);
+                CREATE POLICY named ON players FOR SELECT USING (name LIKE martlet_claim('names'));
+                """)
+        func person(_ name: String, _ names: String) -> Principal {
+            Principal(name: name, user: name, claims: ["names": names])
+        }
+        let device = ViewedDevice("d2", person("ann", "P%"))
+        try device.exchange(with: server)
+        #expect(device.records["players"]?.count == 1)
+        let other = ViewedDevice("d3", person("bob", "%"))
+        try other.exchange(with: server)
+        #expect(other.records["players"]?.count == 2)
+        try server.send(
+            SetText().delete("players", "1", #""revision":1"#)
+                .delete("players", "2", #""revision":1"#), as: Self.office)
+        try other.exchange(with: server)
+        device.principal = person("ann", "%")
+        try device.exchange(with: server)
+        #expect(device.beginnings == 0 && device.records["players"] == nil)
+        // She never had the other one.
+        #expect(device.heard.contains(#""delete":[1]"#))
+    }
+
     @Test("a listener is sent to the exchange, and never an entry", arguments: StorageKind.all)
     func listens(kind: StorageKind) async throws {
         let server = try await Self.server(kind)

@@ -95,8 +95,9 @@ package struct ViewScan {
             arms += Self.entering(dialect, Self.values(entering, ["type", "view", "held"]))
         }
         if !leaving.isEmpty {
-            let moves = leaving.map { $0 + [given[$0[2]] ?? .max] }
-            arms += Self.leaving(dialect, Self.values(moves, ["type", "view", "held", "given"]))
+            let moves = leaving.map { $0 + [given[$0[2]] ?? .max, given[$0[1]] ?? .max] }
+            arms += Self.leaving(
+                dialect, Self.values(moves, ["type", "view", "held", "given", "began"]))
         }
         return arms.joined(separator: " UNION ALL ")
     }
@@ -186,17 +187,19 @@ package struct ViewScan {
         ]
     }
 
-    /// The records of types whose part changed that the device may have and the new part hides, be it
-    /// only since the device's revision: what it hid before the user was given it is told nowhere else.
+    /// The records of types whose part changed that the device may have and the new part hides. What the
+    /// new part has hidden since the user was given it is listed at the revision at which it left.
     private static func leaving(_ d: Dialect, _ moves: String) -> [String] {
-        [
+        let hidden = """
+            (w.id IS NULL OR (NOT w.shown AND (w.moved <= \(d.since) OR w.moved <= m.began)))
+            """
+        return [
             """
             SELECT \(d.since) + 1, m.type, h.id, h.moved, TRUE, TRUE \
             FROM \(moves) AS m CROSS JOIN \(d.members) AS h \
             LEFT JOIN \(d.members) AS w ON w.view = m.view AND w.id = h.id \
             WHERE m.held > 0 AND h.view = m.held AND h.first <= \(d.since) + 1 \
-            AND (h.shown OR h.moved > \(d.since) AND h.moved > m.given) \
-            AND (w.id IS NULL OR NOT w.shown)
+            AND (h.shown OR h.moved > \(d.since) AND h.moved > m.given) AND \(hidden)
             """
         ]
     }

@@ -36,12 +36,21 @@ struct RandomRules {
 
     static let roles = ["coach", "office", "guest"]
 
+    /// Returns the roles of a set, in which each role is a bit.
+    static func roles(of set: Int) -> [String] {
+        roles.enumerated().filter { set >> $0.offset & 1 == 1 }.map(\.element)
+    }
+
+    /// A rules file.
+    struct Policies {
+        var file = ""
+        /// The tables that a GRANT of the file names.
+        private(set) var granted: Set<String> = []
+    }
+
     let tables: [Table]
     let rows: [[[Value]]]
-    /// The rules file.
-    let file: String
-    /// The tables that a GRANT of the file names.
-    let granted: Set<String>
+    let policies: Policies
 
     init(_ chance: inout Chance) {
         let names = ["clubs", "teams", "players", "notes"]
@@ -55,28 +64,7 @@ struct RandomRules {
         rows = tables.map { table in
             (1...chance.number(3..<9)).map { Self.row(Int64($0), of: table, &chance) }
         }
-        // Policies read only tables that come later in this order, so that no circle arises. If the
-        // SELECT policies of a table read nothing, its other policies may read the table itself.
-        var text = ""
-        var granted: Set<String> = []
-        for (index, table) in tables.enumerated() {
-            let isPlain = chance.percent(30)
-            for number in 0..<chance.number(0..<4) {
-                let command = chance.one(of: ["ALL", "ALL", "SELECT", "INSERT", "UPDATE", "DELETE"])
-                let reads = !isPlain ? index + 1 : ["ALL", "SELECT"].contains(command) ? 4 : index
-                var writer = RandomCondition(tables: tables, readable: reads)
-                text += Self.policy("p\(number)", on: table, for: command, &writer, &chance)
-            }
-            if chance.percent(10) {
-                text += "ALTER TABLE \(table.name) DISABLE ROW LEVEL SECURITY;\n"
-            }
-            if chance.percent(30) {
-                granted.insert(table.name)
-                text += Self.grants(table, &chance)
-            }
-        }
-        file = text
-        self.granted = granted
+        policies = Policies(over: tables, &chance)
     }
 
     static func row(_ id: Int64, of table: Table, _ chance: inout Chance) -> [Value] {
@@ -109,16 +97,42 @@ struct RandomRules {
         case .text(let text): "'\(text.replacing("'", with: "''"))'"
         }
     }
+}
+
+extension RandomRules.Policies {
+    /// Makes a file for these tables.
+    init(over tables: [RandomRules.Table], _ chance: inout Chance) {
+        // Policies read only tables that come later in this order, so that no circle arises. If the
+        // SELECT policies of a table read nothing, its other policies may read the table itself.
+        for (index, table) in tables.enumerated() {
+            let isPlain = chance.percent(30)
+            for number in 0..<chance.number(0..<4) {
+                let command = chance.one(of: ["ALL", "ALL", "SELECT", "INSERT", "UPDATE", "DELETE"])
+                let reads = !isPlain ? index + 1 : ["ALL", "SELECT"].contains(command) ? 4 : index
+                var writer = RandomCondition(tables: tables, readable: reads)
+                file += Self.policy("p\(number)", on: table, for: command, &writer, &chance)
+            }
+            if chance.percent(10) {
+                file += "ALTER TABLE \(table.name) DISABLE ROW LEVEL SECURITY;\n"
+            }
+            if chance.percent(30) {
+                granted.insert(table.name)
+                file += Self.grants(table, &chance)
+            }
+        }
+    }
 
     private static func policy(
-        _ name: String, on table: Table, for command: String, _ writer: inout RandomCondition,
+        _ name: String, on table: RandomRules.Table, for command: String,
+        _ writer: inout RandomCondition,
         _ chance: inout Chance
     ) -> String {
         var text = "CREATE POLICY \(name) ON \(table.name)"
         if chance.percent(25) { text += " AS RESTRICTIVE" }
         if command != "ALL" || chance.percent(50) { text += " FOR \(command)" }
         if chance.percent(40) {
-            text += " TO \(chance.one(of: roles))" + (chance.percent(20) ? ", office" : "")
+            text +=
+                " TO \(chance.one(of: RandomRules.roles))" + (chance.percent(20) ? ", office" : "")
         }
         if command != "INSERT", chance.percent(90) {
             text += "\n  USING (\(writer.condition(of: table, &chance)))"
@@ -129,17 +143,18 @@ struct RandomRules {
         return text + ";\n"
     }
 
-    private static func grants(_ table: Table, _ chance: inout Chance) -> String {
+    private static func grants(_ table: RandomRules.Table, _ chance: inout Chance) -> String {
         // Without SELECT, PostgreSQL refuses each statement whose policies read the table.
         var text = "GRANT SELECT ON \(table.name) TO PUBLIC;\n"
         for command in ["INSERT", "UPDATE", "DELETE"] where chance.percent(70) {
-            let role = chance.percent(50) ? "PUBLIC" : chance.one(of: roles)
+            let role = chance.percent(50) ? "PUBLIC" : chance.one(of: RandomRules.roles)
             let columns = table.names.filter { _ in chance.percent(60) }
             let some = command == "DELETE" || columns.isEmpty || chance.percent(40)
             text += "GRANT \(command)" + (some ? "" : "(\(columns.joined(separator: ", ")))")
             text += " ON \(table.name) TO \(role);\n"
             if chance.percent(20) {
-                text += "REVOKE \(command) ON \(table.name) FROM \(chance.one(of: roles));\n"
+                text +=
+                    "REVOKE \(command) ON \(table.name) FROM \(chance.one(of: RandomRules.roles));\n"
             }
         }
         return text

@@ -24,7 +24,7 @@ struct RulesReference {
     private let seed: UInt64
     private let rules: RandomRules
     private let program: RulesProgram
-    private let connection: PostgresConnection
+    private let reference: ReferenceDatabase
     private let servers: RulesOnServers
     private var chance: Chance
     private var faults: [String] = []
@@ -36,7 +36,6 @@ struct RulesReference {
     ///   - other: The one of Martlet's server.
     init(seed: UInt64, _ connection: PostgresConnection, other: PostgresAddress) throws {
         self.seed = seed
-        self.connection = connection
         chance = Chance(seed: seed)
         rules = RandomRules(&chance)
         let types = rules.tables.map { table in
@@ -45,82 +44,23 @@ struct RulesReference {
                 attributes: table.columns.map { Attribute(name: $0.name, kind: $0.kind.kind) })
         }
         do {
-            program = try RulesProgram(rules.file, schema: Schema(types: types))
+            program = try RulesProgram(rules.policies.file, schema: Schema(types: types))
         } catch {
-            throw ReferenceFailure("seed \(seed): \(error)\n\(rules.file)")
+            throw ReferenceFailure("seed \(seed): \(error)\n\(rules.policies.file)")
         }
         servers = try RulesOnServers(
             rules, database: other, now: Self.today * 86_400_000 + 3_600_000)
-        try fill()
-    }
-
-    /// Makes the roles that all worlds share: one for each set of roles that a person may have.
-    static func makeRoles(_ connection: PostgresConnection) throws {
-        for role in RandomRules.roles { try connection.execute("CREATE ROLE \(role)") }
-        for set in 0..<(1 << RandomRules.roles.count) {
-            try connection.execute("CREATE ROLE person\(set)")
-            for role in roles(of: set) {
-                try connection.execute("GRANT \(role) TO person\(set)")
-            }
-        }
-    }
-
-    private static func roles(of set: Int) -> [String] {
-        RandomRules.roles.enumerated().filter { set >> $0.offset & 1 == 1 }.map(\.element)
-    }
-
-    private func fill() throws {
-        try connection.execute(
-            "DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT USAGE ON SCHEMA public TO PUBLIC"
-        )
-        try connection.execute(
-            """
-            CREATE FUNCTION martlet_user() RETURNS text STABLE LANGUAGE sql
-            AS $$ SELECT nullif(current_setting('martlet.user', true), '') $$;
-            CREATE FUNCTION martlet_role(name text) RETURNS boolean STABLE LANGUAGE sql
-            AS $$ SELECT name = ANY(string_to_array(current_setting('martlet.roles', true), ',')) $$;
-            CREATE FUNCTION martlet_claim(name text) RETURNS text STABLE LANGUAGE sql
-            AS $$ SELECT nullif(current_setting('martlet.claim.' || name, true), '') $$;
-            CREATE FUNCTION martlet_today() RETURNS date STABLE LANGUAGE sql
-            AS $$ SELECT date '1970-01-01' + \(Self.today) $$;
-            """)
-        for (table, rows) in zip(rules.tables, rules.rows) {
-            let columns = table.columns.map { "\($0.name) \($0.kind.sql)" }
-            try connection.execute(
-                """
-                CREATE TABLE \(table.name) (
-                    id bigint PRIMARY KEY DEFAULT \(rows.count + 1), \(columns.joined(separator: ", ")));
-                ALTER TABLE \(table.name) ENABLE ROW LEVEL SECURITY;
-                """)
-            for row in rows {
-                try connection.execute(Self.insertion(row, table.names, into: table))
-            }
-            if !rules.granted.contains(table.name) {
-                try connection.execute("GRANT ALL ON \(table.name) TO PUBLIC")
-            }
-        }
-        do {
-            try connection.execute(rules.file)
-        } catch {
-            throw ReferenceFailure("seed \(seed), PostgreSQL: \(error)\n\(rules.file)")
-        }
-    }
-
-    static func insertion(
-        _ row: [Value], _ columns: [String], into table: RandomRules.Table
-    ) -> String {
-        """
-        INSERT INTO \(table.name) (\(columns.joined(separator: ", "))) \
-        VALUES (\(row.map(RandomRules.literal).joined(separator: ", ")))
-        """
+        reference = try ReferenceDatabase(connection, rules)
+        try reference.secure(by: rules.policies)
     }
 
     /// Compares what some people may see and do.
     /// - Returns: The differences.
     mutating func compare() throws -> [String] {
+        let reference = reference
         for _ in 0..<4 {
             let set = chance.number(0..<(1 << RandomRules.roles.count))
-            let roles = Self.roles(of: set)
+            let roles = RandomRules.roles(of: set)
             let user = chance.percent(80) ? chance.one(of: ["ann", "bob", "zoë"]) : nil
             var claims: [String: String] = [:]
             if chance.percent(60) {
@@ -128,27 +68,25 @@ struct RulesReference {
             }
             if chance.percent(60) { claims["number"] = "\(chance.number(-1..<5))" }
             let viewer = Viewer(user: user, roles: Set(roles), claims: claims, today: Self.today)
-            try connection.execute("BEGIN; SET LOCAL ROLE person\(set)")
-            let settings =
-                [("user", user ?? ""), ("roles", roles.joined(separator: ","))]
-                + ["club", "number"].map { ("claim.\($0)", claims[$0] ?? "") }
-            for (name, value) in settings {
-                _ = try connection.query(
-                    "SELECT set_config('martlet.' || $1, $2, true)", [.text(name), .text(value)])
-            }
             let evaluator = RuleEvaluator(
                 program, for: viewer, over: TestRows(tables: rules.rows))
-            for type in rules.tables.indices { try compare(type, evaluator, viewer) }
-            try connection.execute("ROLLBACK")
+            do {
+                try reference.asPerson(viewer) {
+                    for type in rules.tables.indices { try compare(type, evaluator, viewer) }
+                }
+            } catch {
+                throw ReferenceFailure("seed \(seed): \(error)\n\(rules.policies.file)")
+            }
         }
-        return faults.isEmpty ? [] : ["seed \(seed)"] + faults + [rules.file]
+        return faults.isEmpty ? [] : ["seed \(seed)"] + faults + [rules.policies.file]
     }
 
     private mutating func compare(
         _ type: Int, _ evaluator: RuleEvaluator, _ viewer: Viewer
     ) throws {
         let table = rules.tables[type]
-        let answer = try connection.query("SELECT id FROM \(table.name) ORDER BY id")
+        try reference.setNextID(Int64(rules.rows[type].count + 1))
+        let answer = try reference.connection.query("SELECT id FROM \(table.name) ORDER BY id")
         let seen = try (0..<answer.count).map { try answer.integer($0, 0) }
         for row in rules.rows[type] {
             guard case .integer(let id) = row[0] else { continue }
@@ -187,7 +125,7 @@ struct RulesReference {
                 Int64(rules.rows[type].count + 1), of: table, &chance)
             let (names, values) = (Array(table.names.dropFirst()), Array(row.dropFirst()))
             try judge(
-                Self.insertion(values, names, into: table), viewer,
+                ReferenceDatabase.insertion(values, names, into: table), viewer,
                 try evaluator.refusalToInsert(row, columns: names, of: type) == nil,
                 .create(names, values), of: table.name)
         }
@@ -199,17 +137,7 @@ struct RulesReference {
         _ sql: String, _ viewer: Viewer, _ answer: Bool, _ operation: RulesOnServers.Operation,
         of table: String
     ) throws {
-        var isAllowed = false
-        do {
-            try connection.execute("SAVEPOINT one")
-            isAllowed = try connection.query(sql).affectedCount == 1
-            try connection.execute("ROLLBACK TO one")
-        } catch {
-            try connection.execute("ROLLBACK TO one")
-            guard error.sqlState == "42501" else {
-                throw ReferenceFailure("\(sql): \(error)\n\(rules.file)")
-            }
-        }
+        let isAllowed = try reference.attempt(sql) == 1
         judge(sql, viewer, isAllowed, answer)
         guard chance.percent(4) else { return }
         for verdict in try servers.verdicts(on: operation, of: table, by: viewer) {
@@ -231,11 +159,6 @@ struct RulesReference {
     }
 }
 
-private struct ReferenceFailure: Error, CustomStringConvertible {
-    let description: String
-    init(_ description: String) { self.description = description }
-}
-
 @Suite("Rules against PostgreSQL's row-level security")
 struct RulesReferenceTests {
     private static let worlds =
@@ -249,7 +172,7 @@ struct RulesReferenceTests {
         let database = try await TestDatabase.make(on: servers)
         let other = try await TestDatabase.make(on: servers).address
         let counts = try await database.connected { connection in
-            try RulesReference.makeRoles(connection)
+            try ReferenceDatabase.makeRoles(connection)
             var counts = (compared: 0, allowed: 0, judged: 0)
             for seed in Self.first..<Self.first + Self.worlds {
                 var world = try RulesReference(seed: seed, connection, other: other)

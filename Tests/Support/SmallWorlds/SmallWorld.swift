@@ -297,6 +297,15 @@ package final class SmallDevice {
     package func sync(
         with server: SmallServer, lost: Int = 0, observe: (DeviceStore) throws -> Void = { _ in }
     ) throws -> Int {
+        try sync(lost: lost, observe: observe, answering: server.answer)
+    }
+
+    /// Exchanges with any server, which answers a body with a status and a body.
+    @discardableResult
+    package func sync(
+        lost: Int = 0, observe: (DeviceStore) throws -> Void = { _ in },
+        answering: ([UInt8]) throws -> (status: Int, body: [UInt8])
+    ) throws -> Int {
         var events: [DeviceNode.Event] = [.wake(isUrgent: true)]
         var requests = 0
         (errors, parts) = ([], [])
@@ -306,7 +315,7 @@ package final class SmallDevice {
                 case .send(let exchange, let body):
                     requests += 1
                     guard requests < pace.mostRequests else { throw SmallWorldError.endless }
-                    let answer = try server.answer(body)
+                    let answer = try answering(body)
                     try whileAnswered()
                     events.append(
                         requests == lost
