@@ -5,6 +5,8 @@ import PostgresKit
 import TestDatabases
 import Testing
 
+@testable import MartletPostgres
+
 /// Rows in memory.
 private struct TestRows: RuleRows {
     let tables: [[RuleRow]]
@@ -25,7 +27,7 @@ struct RulesReference {
     private let rules: RandomRules
     private let program: RulesProgram
     private let connection: PostgresConnection
-    private let servers: RulesOnServers
+    private let servers: RulesOnServers?
     private var chance: Chance
     private var faults: [String] = []
     /// How many answers were compared, and how many of them allow something.
@@ -33,12 +35,23 @@ struct RulesReference {
 
     /// - Parameters:
     ///   - connection: The database that is the reference.
-    ///   - other: The one of Martlet's server.
-    init(seed: UInt64, _ connection: PostgresConnection, other: PostgresAddress) throws {
+    ///   - other: The one of Martlet's server. If it is nil, the rules are those that an adoption
+    ///     makes of the policies in the first database.
+    init(seed: UInt64, _ connection: PostgresConnection, other: PostgresAddress?) throws {
         self.seed = seed
         self.connection = connection
         chance = Chance(seed: seed)
-        rules = RandomRules(&chance)
+        let rules = RandomRules(&chance)
+        self.rules = rules
+        servers = try other.map {
+            try RulesOnServers(
+                rules, database: $0, now: Self.today * 86_400_000 + 3_600_000)
+        }
+        guard other != nil else {
+            try Self.fill(connection, rules, seed)
+            program = try Self.adopted(connection, rules, seed)
+            return
+        }
         let types = rules.tables.map { table in
             EntityType(
                 name: table.name, key: "id", keyKind: .integer,
@@ -49,9 +62,33 @@ struct RulesReference {
         } catch {
             throw ReferenceFailure("seed \(seed): \(error)\n\(rules.file)")
         }
-        servers = try RulesOnServers(
-            rules, database: other, now: Self.today * 86_400_000 + 3_600_000)
-        try fill()
+        try Self.fill(connection, rules, seed)
+    }
+
+    /// Returns the rules that an adoption makes of the database's policies, read again.
+    private static func adopted(
+        _ connection: PostgresConnection, _ rules: RandomRules, _ seed: UInt64
+    ) throws -> RulesProgram {
+        var request = PostgresAdoption.Request(name: "rules", tables: rules.tables.map(\.name))
+        request.rules = .ofDatabase
+        var text = ""
+        do {
+            // With the log's tables in the database, people would write to them by triggers.
+            text = try PostgresAdoption(on: connection, now: 1).plan(request).rules ?? ""
+            return try RulesProgram(
+                text,
+                schema: Schema(
+                    types: rules.tables.map { table in
+                        EntityType(
+                            name: table.name, key: "id", keyKind: .integer,
+                            attributes: table.columns.map {
+                                Attribute(
+                                    name: $0.name, kind: $0.kind == .date ? .text : $0.kind.kind)
+                            })
+                    }))
+        } catch {
+            throw ReferenceFailure("seed \(seed): \(error)\n\(rules.file)\n\(text)")
+        }
     }
 
     /// Makes the roles that all worlds share: one for each set of roles that a person may have.
@@ -69,7 +106,9 @@ struct RulesReference {
         RandomRules.roles.enumerated().filter { set >> $0.offset & 1 == 1 }.map(\.element)
     }
 
-    private func fill() throws {
+    private static func fill(
+        _ connection: PostgresConnection, _ rules: RandomRules, _ seed: UInt64
+    ) throws {
         try connection.execute(
             "DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT USAGE ON SCHEMA public TO PUBLIC"
         )
@@ -82,7 +121,7 @@ struct RulesReference {
             CREATE FUNCTION martlet_claim(name text) RETURNS text STABLE LANGUAGE sql
             AS $$ SELECT nullif(current_setting('martlet.claim.' || name, true), '') $$;
             CREATE FUNCTION martlet_today() RETURNS date STABLE LANGUAGE sql
-            AS $$ SELECT date '1970-01-01' + \(Self.today) $$;
+            AS $$ SELECT date '1970-01-01' + \(today) $$;
             """)
         for (table, rows) in zip(rules.tables, rules.rows) {
             let columns = table.columns.map { "\($0.name) \($0.kind.sql)" }
@@ -93,7 +132,7 @@ struct RulesReference {
                 ALTER TABLE \(table.name) ENABLE ROW LEVEL SECURITY;
                 """)
             for row in rows {
-                try connection.execute(Self.insertion(row, table.names, into: table))
+                try connection.execute(insertion(row, table.names, into: table))
             }
             if !rules.granted.contains(table.name) {
                 try connection.execute("GRANT ALL ON \(table.name) TO PUBLIC")
@@ -141,7 +180,7 @@ struct RulesReference {
             for type in rules.tables.indices { try compare(type, evaluator, viewer) }
             try connection.execute("ROLLBACK")
         }
-        return faults.isEmpty ? [] : ["seed \(seed)"] + faults + [rules.file]
+        return faults.isEmpty ? [] : ["seed \(seed)"] + faults + [rules.file, program.text]
     }
 
     private mutating func compare(
@@ -211,7 +250,7 @@ struct RulesReference {
             }
         }
         judge(sql, viewer, isAllowed, answer)
-        guard chance.percent(4) else { return }
+        guard let servers, chance.percent(4) else { return }
         for verdict in try servers.verdicts(on: operation, of: table, by: viewer) {
             counts.judged += 1
             guard verdict.isAllowed != isAllowed, faults.count < 3 else { continue }
@@ -263,6 +302,24 @@ struct RulesReferenceTests {
         }
         // Neither “always” nor “never” would pass.
         #expect(counts[2] > 10)
+        #expect(counts[1] * 10 > counts[0] && counts[1] * 10 < counts[0] * 9, "\(counts)")
+    }
+
+    @Test("everyone sees and does the same by the rules that adoption makes of policies")
+    func adoptedPolicies() async throws {
+        let servers = try await DatabaseServers.start(["--postgres"])
+        let counts = try await TestDatabase.make(on: servers).connected { connection in
+            try RulesReference.makeRoles(connection)
+            var counts = (compared: 0, allowed: 0)
+            for seed in Self.first..<Self.first + Self.worlds {
+                var world = try RulesReference(seed: seed, connection, other: nil)
+                let differences = try world.compare()
+                #expect(differences.isEmpty, "\(differences.joined(separator: "\n"))")
+                counts.compared += world.counts.compared
+                counts.allowed += world.counts.allowed
+            }
+            return [counts.compared, counts.allowed]
+        }
         #expect(counts[1] * 10 > counts[0] && counts[1] * 10 < counts[0] * 9, "\(counts)")
     }
 }
