@@ -197,7 +197,7 @@ struct RefusedDatabaseTests {
                 GRANT ALL ON ALL TABLES IN SCHEMA _martlet, public TO \(role);
                 GRANT ALL ON ALL SEQUENCES IN SCHEMA _martlet, public TO \(role);
                 ALTER TABLE teams ENABLE ROW LEVEL SECURITY;
-                CREATE POLICY some ON teams USING (name <> 'x');
+                CREATE POLICY visible ON teams USING (name <> 'x');
                 """)
         }
         let url = database.url.replacing("martlet:\(password)", with: "\(role):word")
