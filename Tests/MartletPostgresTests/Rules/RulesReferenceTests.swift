@@ -71,21 +71,22 @@ struct RulesReference {
     ) throws -> RulesProgram {
         var request = PostgresAdoption.Request(name: "rules", tables: rules.tables.map(\.name))
         request.rules = .ofDatabase
+        let schema = Schema(
+            types: rules.tables.map { table in
+                EntityType(
+                    name: table.name, key: "id", keyKind: .integer,
+                    attributes: table.columns.map {
+                        Attribute(name: $0.name, kind: $0.kind == .date ? .text : $0.kind.kind)
+                    })
+            })
         var text = ""
         do {
+            // Adoption refuses policies by which nobody would see anything.
+            let written = try RulesProgram(rules.file, schema: schema)
+            if written.showsNothing { return written }
             // With the log's tables in the database, people would write to them by triggers.
             text = try PostgresAdoption(on: connection, now: 1).plan(request).rules ?? ""
-            return try RulesProgram(
-                text,
-                schema: Schema(
-                    types: rules.tables.map { table in
-                        EntityType(
-                            name: table.name, key: "id", keyKind: .integer,
-                            attributes: table.columns.map {
-                                Attribute(
-                                    name: $0.name, kind: $0.kind == .date ? .text : $0.kind.kind)
-                            })
-                    }))
+            return try RulesProgram(text, schema: schema)
         } catch {
             throw ReferenceFailure("seed \(seed): \(error)\n\(rules.file)\n\(text)")
         }
