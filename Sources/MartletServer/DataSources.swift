@@ -150,7 +150,7 @@ struct DataSources: Sendable {
         }
         guard let database = databases[name] else { throw DataSetNotServed() }
         return PostgresBacking(
-            database: database, plan: plan, redis: redis, log: configuration.log,
+            database: database, plan: plan, rules: rules, redis: redis, log: configuration.log,
             now: configuration.now)
     }
 }

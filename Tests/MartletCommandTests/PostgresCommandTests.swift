@@ -101,6 +101,58 @@ struct PostgresCommandTests {
         #expect(gone.code == .failed)
     }
 
+    @Test("row-level security becomes a rules file, which is taken if it exists")
+    func rules() async throws {
+        let url = try await Self.database()
+        try await Self.blocking {
+            try PostgresConnection(PostgresAddress(url)).execute(
+                """
+                CREATE TABLE teams (id bigserial PRIMARY KEY, name text);
+                ALTER TABLE teams ENABLE ROW LEVEL SECURITY;
+                CREATE POLICY own ON teams USING (name = current_setting('martlet.user', true));
+                GRANT ALL ON teams TO PUBLIC;
+                """)
+        }
+        let folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("martlet-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let file = folder.appendingPathComponent("rules.sql").path
+        let adopt = ["postgres", "adopt", "--name", "club", "--tables", "teams", "--postgres", url]
+        let bare = await Self.run(adopt)
+        #expect(bare.code == .failed)
+        #expect(bare.err.contains("martlet postgres adopt --rules FILE"), "\(bare.err)")
+        let dry = await Self.run(adopt + ["--rules", file, "--dry-run"])
+        #expect(dry.out.contains("CREATE POLICY own ON teams\n    USING ((name = current"))
+        #expect(!FileManager.default.fileExists(atPath: file))
+        let nowhere = await Self.run(adopt + ["--rules", "/nowhere/rules.sql"])
+        #expect(nowhere.code == .failed)
+        #expect(nowhere.err.contains("/nowhere/rules.sql cannot be written"), "\(nowhere.err)")
+        let none = await Self.run(["postgres", "schema", "--postgres", url])
+        #expect(none.code == .failed)
+        let done = await Self.run(adopt + ["--rules", file])
+        #expect(done.code == .done, "\(done.err)")
+        #expect(done.out.contains("into a rules file"))
+        let text = try String(contentsOfFile: file, encoding: .utf8)
+        #expect(dry.out.contains(text))
+        let warned = await Self.run(["doctor", "--postgres", url])
+        #expect(warned.out.contains("warning: The row-level security of “teams” does not apply"))
+        let sound = await Self.run(["doctor", "--postgres", url, "--rules", file])
+        #expect(!sound.out.contains("row-level"), "\(sound.out)")
+        let again = await Self.run(adopt + ["--rules", file])
+        #expect(again.code == .done, "\(again.err)")
+        #expect(try String(contentsOfFile: file, encoding: .utf8) == text)
+        try Data("CREATE POLICY own ON team USING (true)".utf8)
+            .write(to: URL(fileURLWithPath: file))
+        let wrong = await Self.run(adopt + ["--rules", file])
+        #expect(wrong.err.contains("line 1, column 22: the data set has no type “team”"))
+        let ill = await Self.run(["doctor", "--postgres", url, "--rules", file])
+        #expect(ill.code == .failed)
+        #expect(ill.out.contains("error: The rules file: line 1, column 22"), "\(ill.out)")
+        let misplaced = await Self.run(["doctor", "--data", "x", "--rules", file])
+        #expect(misplaced.code == .usage)
+    }
+
     private static func database() async throws -> String {
         let shared = try await DatabaseServers.shared().postgresURL
         let name = "c_" + UUID().uuidString.replacing("-", with: "").lowercased()

@@ -184,7 +184,7 @@ struct AdoptionTests {
                 "bound_id_fkey of table “bound” is NOT VALID", "“types” has the name of a word",
                 "“place” has the type point", "“revision” has the name of a word",
                 "“parted” is partitioned", "“part” is a partition", "“fast” is unlogged",
-                "“brief” is temporary", "“seen” is a view", "“guarded” has row security",
+                "“brief” is temporary", "“seen” is a view", "“guarded” has row-level security",
                 "1 rows with NaN", "1 rows whose key is not positive", "“martlet_own” starts with",
                 "“keyless” has no primary key",
             ] {

@@ -205,19 +205,21 @@ struct ColumnValueTests {
         }
     }
 
-    @Test("row security and inheritance that come later are noticed and told of")
+    @Test("row-level security and inheritance that come later are noticed and told of")
     func forbidden() async throws {
         try await Self.adopted { connection in
-            for (statement, words) in [
-                ("ALTER TABLE teams ENABLE ROW LEVEL SECURITY", "row security"),
-                ("CREATE TABLE more () INHERITS (teams)", "inherit"),
+            for statement in [
+                "ALTER TABLE teams ENABLE ROW LEVEL SECURITY",
+                "ALTER TABLE teams FORCE ROW LEVEL SECURITY",
+                "CREATE TABLE more () INHERITS (teams)",
             ] {
                 let state = try TableState.read(connection)
                 try connection.execute(statement)
                 #expect(try TableState.read(connection) != state)
-                let notes = try PostgresSchema.refresh(connection, now: 3).notes
-                #expect(notes.contains { $0.contains(words) })
             }
+            let schema = try PostgresSchema.refresh(connection, now: 3)
+            #expect(schema.notes.contains { $0.contains("inherit") })
+            #expect(schema.rowSecurityNotes.map { $0.contains("“teams”") } == [true])
         }
     }
 

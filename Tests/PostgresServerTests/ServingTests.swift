@@ -183,6 +183,35 @@ struct RefusedDatabaseTests {
         }
     }
 
+    @Test("is refused to a role from which row-level security hides rows, until it bypasses it")
+    func sentenceOfHiddenRows() async throws {
+        let database = try await ServedDatabase()
+        let role = "role_\(UInt32.random(in: 0 ... .max))"
+        let password = try #require(
+            database.url.split(separator: "@")[0].split(separator: ":").last)
+        try await database.program { connection in
+            try connection.execute(
+                """
+                CREATE ROLE \(role) LOGIN PASSWORD 'word';
+                GRANT USAGE ON SCHEMA _martlet TO \(role);
+                GRANT ALL ON ALL TABLES IN SCHEMA _martlet, public TO \(role);
+                GRANT ALL ON ALL SEQUENCES IN SCHEMA _martlet, public TO \(role);
+                ALTER TABLE teams ENABLE ROW LEVEL SECURITY;
+                CREATE POLICY visible ON teams USING (name <> 'x');
+                """)
+        }
+        let url = database.url.replacing("martlet:\(password)", with: "\(role):word")
+        let sentence = try await refusal(database, [url])
+        #expect(sentence.contains("“teams” has row-level security, which the role “\(role)”"))
+        #expect(sentence.contains("ALTER ROLE \"\(role)\" BYPASSRLS"), "\(sentence)")
+        try await database.program { try $0.execute("ALTER ROLE \(role) BYPASSRLS") }
+        let port = try await database.start("a") { $0.postgres = [url] }
+        try await waitUntil("it is ready") {
+            try await ServedDatabase.get(port, "/readyz").status == 200
+        }
+        await database.stop()
+    }
+
     @Test("two with one name are refused together, and served under two names")
     func namesUsedTwice() async throws {
         let database = try await ServedDatabase()

@@ -1,6 +1,7 @@
 import Foundation
 import MartletPostgres
 import MartletServer
+import MartletServerCore
 import PostgresKit
 
 extension CommandDescription {
@@ -14,10 +15,16 @@ extension CommandDescription {
             """,
         options: [
             Option(name: "data", value: "DIR", help: "the server's data folder"), postgresOption,
+            Option(
+                name: "rules", value: "FILE",
+                help: "the servers' rules file; tables with row-level security need its policies"),
         ],
         examples: [
             Example("doctor --data data", "the files of a data folder"),
             Example("doctor --postgres postgresql://app@localhost/club", "a database"),
+            Example(
+                "doctor --postgres postgresql://app@localhost/club --rules rules.sql",
+                "a database whose servers have policies"),
         ]
     ) { arguments, console in
         let found = try findings(arguments)
@@ -51,15 +58,28 @@ extension CommandDescription {
         let now = Int64((Date().timeIntervalSince1970 * 1_000).rounded())
         let environment = ProcessInfo.processInfo.environment["MARTLET_POSTGRES"]
         if let data = arguments.value("data") {
+            guard arguments.value("rules") == nil else {
+                throw UsageError("doctor takes --rules with --postgres only.", command: "doctor")
+            }
             return try EmbeddedDoctor(directory: data, now: now).findings()
         }
         guard let url = arguments.value("postgres") ?? environment, !url.isEmpty else {
             throw UsageError("doctor needs --data DIR or --postgres URL.", command: "doctor")
         }
+        let rules = try arguments.value("rules").map { path in
+            guard let bytes = FileManager.default.contents(atPath: path) else {
+                throw CommandError("The rules file \(path) cannot be read.")
+            }
+            return [UInt8](bytes)
+        }
         let connection = try PostgresConnection(
             PostgresAddress(url), PostgresOptions(readOnly: true, name: "martlet doctor"))
         defer { connection.close() }
-        let doctor = PostgresDoctor(on: connection, now: now)
+        let doctor = PostgresDoctor(
+            on: connection, now: now,
+            hasPolicies: rules.map { bytes in
+                { try RulesFile.read(bytes, schema: $0).policies != nil }
+            })
         let found = try doctor.findings().map {
             Finding(
                 $0.isError ? .error : .warning, $0.check, what: $0.what, why: $0.why, fix: $0.fix)

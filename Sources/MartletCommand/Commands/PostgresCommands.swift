@@ -56,7 +56,10 @@ extension CommandDescription {
             and triggers note what other programs write. Anything that stands in the way is said, all
             of it at once, with what to do. Adding tables to a data set, and naming those it has
             again, is fine: their triggers are recreated and new columns announced. With --cdc and
-            without --tables it only changes how other programs' writes are found.
+            without --tables it only changes how other programs' writes are found. Tables with
+            row-level security need --rules: if FILE does not exist, the policies and privileges of all
+            tables are written into it; if it exists, its policies are taken. Serve them with
+            martlet serve --rules FILE.
             """,
         options: [
             postgresOption,
@@ -69,6 +72,9 @@ extension CommandDescription {
             Option(
                 name: "surrogate", value: "A,B,…",
                 help: "tables that get a key column where they have none of one column"),
+            Option(
+                name: "rules", value: "FILE",
+                help: "a rules file: made of the tables' row-level security, or taken if it exists"),
             captureOption,
             Option(name: "dry-run", help: "say what would be done; nothing is changed or locked"),
         ],
@@ -79,6 +85,9 @@ extension CommandDescription {
             Example(
                 "postgres adopt --name club --tables teams,players,crm.notes",
                 "with the address in MARTLET_POSTGRES"),
+            Example(
+                "postgres adopt --name club --tables teams,players --rules rules.sql",
+                "tables with row-level security; rules.sql gets their policies"),
         ]
     ) { arguments, console in
         let capture = try capture(arguments)
@@ -98,10 +107,13 @@ extension CommandDescription {
             request.truncation = truncation
         }
         request.surrogates = Set(list(arguments.value("surrogate") ?? ""))
+        request.rules = try rules(arguments.value("rules"))
         let connection = try connection(arguments)
         if let capture { try CaptureSwitch(on: connection).check(capture) }
         let adoption = PostgresAdoption(on: connection, now: now())
-        var report = try isDryRun ? adoption.plan(request) : adoption.adopt(request)
+        var report =
+            try isDryRun
+            ? adoption.plan(request) : adopt(adoption, request, arguments.value("rules"))
         if let capture, !isDryRun {
             report.steps += try CaptureSwitch(on: connection).change(to: capture).steps
         }
@@ -200,6 +212,40 @@ extension CommandDescription {
                 name: "martlet \(arguments.command)"))
     }
 
+    /// Returns the rules of a file that exists, or else those of the database.
+    private static func rules(_ path: String?) throws -> PostgresAdoption.Rules {
+        guard let path else { return .none }
+        guard FileManager.default.fileExists(atPath: path) else { return .ofDatabase }
+        guard let bytes = FileManager.default.contents(atPath: path),
+            let text = String(validating: bytes, as: UTF8.self)
+        else { throw CommandError("The rules file \(path) cannot be read as text in UTF-8.") }
+        return .file(text)
+    }
+
+    /// Adopts tables, and writes the rules file that is made of their policies. Without the adoption
+    /// there is no file, because the next attempt would take it for the operator's.
+    private static func adopt(
+        _ adoption: PostgresAdoption, _ request: PostgresAdoption.Request, _ path: String?
+    ) throws -> PostgresAdoption.Report {
+        var written: String?
+        do {
+            return try adoption.adopt(request) { text in
+                guard let path else { return }
+                do {
+                    try Data(text.utf8).write(
+                        to: URL(fileURLWithPath: path), options: .withoutOverwriting)
+                } catch {
+                    throw CommandError(
+                        "The rules file \(path) cannot be written: \(error.localizedDescription)")
+                }
+                written = path
+            }
+        } catch {
+            if let written { try? FileManager.default.removeItem(atPath: written) }
+            throw error
+        }
+    }
+
     private static func required(
         _ name: String, _ arguments: ParsedArguments
     ) throws -> String {
@@ -229,11 +275,13 @@ extension CommandDescription {
                     ("done", .boolean(!isDryRun)), ("rows", .integer(report.rows)),
                     ("steps", .list(report.steps.map { .text($0) })),
                     ("notes", .list(report.notes.map { .text($0) })),
+                    ("rules", .optional(report.rules)),
                 ]).description)
             return
         }
         console.print(isDryRun ? "This would:" : "Done:")
         for step in report.steps { console.print("- \(step)") }
+        if isDryRun, let rules = report.rules { console.print(rules) }
         for note in report.notes { console.note("Note: \(note)") }
     }
 }

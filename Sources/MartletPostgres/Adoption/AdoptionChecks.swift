@@ -1,5 +1,6 @@
 import MartletModel
 import MartletProtocol
+import MartletRules
 import PostgresKit
 import SQLiteRecords
 
@@ -18,6 +19,10 @@ struct AdoptionChecks {
     private(set) var candidates: [Candidate] = []
     /// The requested tables that are adopted already.
     private(set) var known: [CatalogueTable] = []
+    /// The rules file that was made of the policies; nil if none was asked for.
+    private(set) var rules: String?
+    /// Sentences about the rules file.
+    private(set) var notes: [String] = []
 
     init(_ connection: PostgresConnection) {
         self.connection = connection
@@ -29,12 +34,12 @@ struct AdoptionChecks {
 
     /// Checks the tables.
     /// - Parameters:
-    ///   - names: The names of tables, with or without their schemas.
-    ///   - surrogates: The tables that may get one of Martlet's keys.
+    ///   - request: The tables, and the choices for them.
     ///   - registered: The tables that are synchronised now.
     mutating func check(
-        _ names: [String], surrogates: Set<String>, registered: [PostgresSchema.Registered]
+        _ request: PostgresAdoption.Request, registered: [PostgresSchema.Registered]
     ) throws {
+        let (names, surrogates) = (request.tables, request.surrogates)
         var wanted: [UInt32] = []
         var again: [UInt32] = []
         var forSurrogate: Set<UInt32> = []
@@ -55,12 +60,13 @@ struct AdoptionChecks {
         }
         let synchronised = Set(everything.tables.map(\.oid))
         known = everything.tables.filter { again.contains($0.oid) }
+        problems += everything.tables.compactMap(\.restriction)
         // The name of a dropped table is free for another one.
-        var names = registered.filter { synchronised.contains($0.relation) }.map(\.name)
+        var taken = registered.filter { synchronised.contains($0.relation) }.map(\.name)
         for table in everything.tables where wanted.contains(table.oid) {
             guard checkKind(table) else { continue }
-            checkName(table, among: names)
-            names.append(table.name)
+            checkName(table, among: taken)
+            taken.append(table.name)
             let needsSurrogate = checkColumns(
                 table, everything, allowsSurrogate: forSurrogate.contains(table.oid))
             try checkReferences(table, synchronised)
@@ -68,7 +74,53 @@ struct AdoptionChecks {
             candidates.append(
                 Candidate(table: table, needsSurrogate: needsSurrogate, rows: rows))
         }
+        try checkRules(request.rules, everything, registered)
         try checkRights(isNew: registered.isEmpty)
+    }
+
+    // MARK: - Rules
+
+    /// Makes the rules file, or checks the operator's.
+    private mutating func checkRules(
+        _ rules: PostgresAdoption.Rules, _ everything: Catalogue,
+        _ registered: [PostgresSchema.Registered]
+    ) throws {
+        var tables: [RulesWriter.Table] = []
+        var types: [EntityType] = []
+        for table in everything.tables where table.kind == "r" {
+            let name = registered.first { $0.relation == table.oid }?.name ?? table.name
+            let reading = TableReading(table, in: everything)
+            tables.append(RulesWriter.Table(name: name, table: table))
+            types.append(
+                EntityType(
+                    name: name, key: reading.key?.column.name ?? MartletTables.surrogate,
+                    keyKind: reading.key?.column.form.keyKind ?? .integer,
+                    attributes: reading.columns.map(\.attribute)))
+        }
+        switch rules {
+        case .none:
+            for table in tables where table.table.hasRowSecurity {
+                refuse(
+                    "table “\(table.table.name)” has row-level security, and devices get all rows "
+                        + "without a rules file",
+                    "name a file with martlet postgres adopt --rules FILE, which writes the policies "
+                        + "into it, or takes those of a file that exists")
+            }
+        case .ofDatabase:
+            let writer = try RulesWriter(tables, Schema(types: types), on: connection)
+            problems += writer.problems
+            (self.rules, notes) = (writer.text, writer.notes)
+        case .file(let text):
+            do throws(RulesFault) {
+                let program = try RulesProgram(text, schema: Schema(types: types))
+                if program.showsNothing {
+                    refuse(
+                        "the rules file has no policy, so nobody would see anything", "write one")
+                }
+            } catch {
+                refuse("the rules file does not fit the tables: \(error)", "correct it")
+            }
+        }
     }
 
     // MARK: - One table
@@ -131,12 +183,6 @@ struct AdoptionChecks {
                 "make it permanent with ALTER TABLE … SET LOGGED")
         case "t": refuse("\(what) is temporary", "adopt a permanent table")
         default: break
-        }
-        if table.hasRowSecurity {
-            refuse(
-                "\(what) has row security, which devices would get around: they get all rows",
-                "switch it off with ALTER TABLE … DISABLE ROW LEVEL SECURITY, or keep what devices "
-                    + "may have in a table of its own")
         }
         if !table.isOwned {
             refuse(

@@ -276,6 +276,6 @@ extension PostgresSchema {
     private func adding(notes more: [String]) -> PostgresSchema {
         PostgresSchema(
             schema: schema, tables: tables, deviceScript: deviceScript, notes: notes + more,
-            version: version, capture: capture)
+            rowSecured: rowSecured, version: version, capture: capture)
     }
 }

@@ -4,6 +4,16 @@ package import PostgresKit
 
 /// Makes a data set of a database's tables, or adds tables to one.
 package struct PostgresAdoption {
+    /// The source of the rules that say who sees which rows.
+    package enum Rules: Hashable, Sendable {
+        /// None. Tables with row-level security are refused.
+        case none
+        /// The policies of the database, of which adoption makes a rules file.
+        case ofDatabase
+        /// A rules file that the operator wrote.
+        case file(String)
+    }
+
     /// The tables to adopt, and the choices for them.
     package struct Request: Hashable, Sendable {
         /// The data set's name.
@@ -15,6 +25,8 @@ package struct PostgresAdoption {
         package var truncation: Truncation?
         /// The tables that may get one of Martlet's keys if they have no key of one column.
         package var surrogates: Set<String> = []
+        /// The rules of rows.
+        package var rules = Rules.none
 
         package init(name: String, tables: [String]) {
             self.name = name
@@ -30,6 +42,8 @@ package struct PostgresAdoption {
         package var notes: [String] = []
         /// The number of rows that became entries of the log.
         package var rows: Int64 = 0
+        /// The rules file that was made of the database's policies; nil if none was asked for.
+        package var rules: String?
 
         package init(steps: [String] = []) {
             self.steps = steps
@@ -64,11 +78,19 @@ package struct PostgresAdoption {
     ///
     /// If a table is adopted already, its triggers are installed again, and its new columns are
     /// announced.
+    /// - Parameter saving: Stores the rules file that was made of the database's policies. Nothing
+    ///   is adopted if it throws.
     /// - Throws: `AdoptionError` with all obstacles; `PostgresError`. Nothing is adopted then, but
     ///   Martlet's own tables may have been upgraded.
-    package func adopt(_ request: Request) throws -> Report {
+    package func adopt(
+        _ request: Request, saving: (String) throws -> Void = { _ in }
+    ) throws -> Report {
         try upgrade(request)
-        return try connection.transaction { try adoptOpen(request) }
+        return try connection.transaction {
+            let report = try adoptOpen(request)
+            if let rules = report.rules { try saving(rules) }
+            return report
+        }
     }
 
     private func upgrade(_ request: Request) throws {
@@ -173,9 +195,7 @@ package struct PostgresAdoption {
 
     private func check(_ request: Request, _ dataSet: PostgresDataSet?) throws -> AdoptionChecks {
         var checks = AdoptionChecks(connection)
-        try checks.check(
-            request.tables, surrogates: request.surrogates,
-            registered: dataSet == nil ? [] : try registered())
+        try checks.check(request, registered: dataSet == nil ? [] : try registered())
         guard checks.problems.isEmpty else { throw AdoptionError(checks.problems) }
         return checks
     }
@@ -194,6 +214,8 @@ package struct PostgresAdoption {
         _ request: Request, _ checks: AdoptionChecks, isNew: Bool
     ) -> Report {
         var report = Report()
+        report.rules = checks.rules
+        report.notes = checks.notes
         if isNew {
             report.steps.append(
                 "make the schema “_martlet”, with Martlet's tables and functions, for the data set "
@@ -220,6 +242,9 @@ package struct PostgresAdoption {
             report.steps.append(
                 "reinstall the triggers of \(table.sqlName), which is adopted already, and "
                     + "announce its new columns")
+        }
+        if checks.rules != nil {
+            report.steps.append("write the row-level security of the tables into a rules file")
         }
         return report
     }

@@ -7,7 +7,8 @@ enum TableState {
     private static let sql = """
         SELECT pg_catalog.hashtextextended(pg_catalog.concat_ws('/', \
         (SELECT tables FROM _martlet.dataset WHERE number = 1), \
-        (SELECT string_agg(concat_ws(',', t.number, c.oid, c.relnamespace, c.relname, c.relrowsecurity, c.relreplident, \
+        (SELECT string_agg(concat_ws(',', t.number, c.oid, c.relnamespace, c.relname, c.relrowsecurity, c.relforcerowsecurity, \
+        pg_catalog.row_security_active(c.oid), c.relreplident, \
         (SELECT i.indexrelid FROM pg_catalog.pg_index AS i WHERE i.indrelid = c.oid AND i.indisreplident), \
         (SELECT count(*) FROM pg_catalog.pg_inherits AS i \
         WHERE i.inhparent = c.oid OR i.inhrelid = c.oid), \

@@ -1,4 +1,4 @@
-import MartletModel
+package import MartletModel
 package import PostgresKit
 
 /// Finds problems of a database with a data set. It changes nothing, and servers may run. Blocks.
@@ -17,10 +17,17 @@ package struct PostgresDoctor {
     let connection: PostgresConnection
     /// Milliseconds since 1970.
     private let now: Int64
+    /// Returns whether the servers' rules file has policies for the types; throws if it does not fit
+    /// them. Nil if none was given.
+    let hasPolicies: ((Schema) throws -> Bool)?
 
-    package init(on connection: PostgresConnection, now: Int64) {
+    package init(
+        on connection: PostgresConnection, now: Int64,
+        hasPolicies: ((Schema) throws -> Bool)? = nil
+    ) {
         self.connection = connection
         self.now = now
+        self.hasPolicies = hasPolicies
     }
 
     /// Returns the problems; none if there are none.
@@ -59,7 +66,7 @@ package struct PostgresDoctor {
                     "See docs/postgresql.md, “Changing tables”.")
             }
             for table in schema.tables { found += try findings(of: table, schema.capture) }
-            found += try leftOut(schema)
+            found += try leftOut(schema) + rules(schema)
         } catch let refusal as AdoptionError {
             found.append(
                 error(

@@ -115,7 +115,8 @@ struct Catalogue {
             pg_catalog.pg_has_role(c.relowner, 'USAGE'),
             EXISTS (SELECT FROM pg_catalog.pg_inherits i
                 WHERE i.inhparent = c.oid OR i.inhrelid = c.oid),
-            \(hasTriggers(among: "$1::oid[]"))
+            \(hasTriggers(among: "$1::oid[]")), pg_catalog.row_security_active(c.oid),
+            current_user::text
         FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
         WHERE c.oid = ANY ($1::oid[])
         """
@@ -186,6 +187,8 @@ struct CatalogueTable {
     let persistence: String
     let isPartition: Bool
     let hasRowSecurity: Bool
+    /// The present role, if row-level security hides rows of the table from it.
+    let restrictedRole: String?
     let owner: String
     /// Whether the role may act as the owner.
     let isOwned: Bool
@@ -211,11 +214,26 @@ struct CatalogueTable {
         isOwned = try rows.boolean(row, 8)
         isInherited = try rows.boolean(row, 9)
         hasTriggers = try rows.boolean(row, 10)
+        restrictedRole = try rows.boolean(row, 11) ? rows.text(row, 12) : nil
     }
 
     /// The table as SQL names it.
     var sqlName: String {
         PostgresConnection.quoted(schema) + "." + PostgresConnection.quoted(name)
+    }
+
+    /// The problem if row-level security hides rows from the present role; nil if it does not.
+    var restriction: AdoptionError.Problem? {
+        guard let restrictedRole else { return nil }
+        return AdoptionError.Problem(
+            """
+            table “\(name)” has row-level security, which the role “\(restrictedRole)” does not \
+            bypass: a server would take rows that it cannot see for deleted ones
+            """,
+            """
+            as a superuser, run ALTER ROLE \(PostgresConnection.quoted(restrictedRole)) BYPASSRLS, \
+            or connect as the table's owner without FORCE ROW LEVEL SECURITY
+            """)
     }
 
     /// The columns of the primary key; empty if there is none.

@@ -12,6 +12,9 @@ package struct PostgresSchema: Sendable {
     /// Sentences for the server's log about tables that changed since their adoption, and about
     /// columns that devices do not receive.
     package let notes: [String]
+    /// The names of the types whose tables have row-level security. It does not apply to the
+    /// server's role: a rules file has to say who sees which rows.
+    package let rowSecured: [String]
     /// The version of the tables. A server or an adoption raises it when it finds that tables or
     /// columns were added or removed. A server that knows another version does not write.
     package let version: Int64
@@ -57,6 +60,7 @@ package struct PostgresSchema: Sendable {
         var notes: [String] = []
         var problems: [AdoptionError.Problem] = []
         var members: [Member] = []
+        var rowSecured: [String] = []
         for entry in registered {
             guard let table = catalogue.tables.first(where: { $0.oid == entry.relation }) else {
                 notes.append(
@@ -74,13 +78,8 @@ package struct PostgresSchema: Sendable {
                     “\(entry.name)”
                     """)
             }
-            if table.hasRowSecurity {
-                notes.append(
-                    """
-                    table “\(entry.name)” has row security now, and devices get all its rows all the \
-                    same; keep what devices may have in a table of its own
-                    """)
-            }
+            if table.hasRowSecurity { rowSecured.append(entry.name) }
+            if let restriction = table.restriction { problems.append(restriction) }
             if table.isInherited {
                 notes.append(
                     """
@@ -103,7 +102,15 @@ package struct PostgresSchema: Sendable {
                 DeviceScript.statement(
                     member.entry.name, key: member.key, member.reading,
                     references: table.type.references)
-            }.joined(), notes: notes, version: version, capture: capture)
+            }.joined(), notes: notes, rowSecured: rowSecured, version: version,
+            capture: capture)
+    }
+
+    /// Sentences about row-level security for operators whose server has no policies.
+    package var rowSecurityNotes: [String] {
+        rowSecured.map {
+            "row-level security of “\($0)” does not apply to devices: everyone reads all rows"
+        }
     }
 
     /// Returns the tables on either side of a foreign key that changes rows and is not a reference.

@@ -248,7 +248,11 @@ extension Resolver {
         default:
             let remedies = [
                 "now": "write martlet_today()", "auth.uid": "write martlet_user()",
+                "auth.jwt": "write martlet_claim('NAME') for a claim of the token",
+                "auth.role": "write martlet_role('NAME')",
+                "auth.email": "write martlet_claim('email')",
                 "lower": "store the folded text in a column", "upper": "store it in a column",
+                "pg_has_role": "write martlet_role('NAME')",
             ]
             throw RulesFault(
                 "the function “\(name)” is not supported", at: position,
@@ -272,7 +276,7 @@ extension Resolver {
         _ arguments: [Expression], _ name: String, _ position: TextPosition
     ) throws(RulesFault) -> String {
         try expect(1, arguments, name, position)
-        guard case .text(let text) = arguments[0].content else {
+        guard let text = arguments[0].literal else {
             throw RulesFault(
                 "“\(name)” takes a text in quotes, such as \(name)('club')",
                 at: arguments[0].position)
@@ -284,9 +288,7 @@ extension Resolver {
     private func setting(
         _ arguments: [Expression], _ position: TextPosition
     ) throws(RulesFault) -> (Node, RuleType) {
-        guard let first = arguments.first, arguments.count <= 2,
-            case .text(let name) = first.content
-        else {
+        guard let first = arguments.first, arguments.count <= 2, let name = first.literal else {
             throw RulesFault(
                 "“current_setting” takes the name of a setting in quotes", at: position)
         }
@@ -297,7 +299,21 @@ extension Resolver {
         }
         throw RulesFault(
             "the setting “\(name)” has no meaning here", at: first.position,
-            remedy: "expected 'martlet.user' or 'martlet.claim.NAME'")
+            remedy: Self.remedy(forSetting: name))
+    }
+
+    /// Returns what to write for a setting that other servers use.
+    private static func remedy(forSetting name: String) -> String {
+        let claims = "request.jwt.claim."
+        if name == claims + "sub" { return "write martlet_user()" }
+        if name == claims + "role" { return "write martlet_role('NAME')" }
+        if name.hasPrefix(claims) {
+            return "write martlet_claim('\(name.dropFirst(claims.count))')"
+        }
+        if name == "request.jwt.claims" {
+            return "write martlet_user(), martlet_role('NAME') or martlet_claim('NAME')"
+        }
+        return "expected 'martlet.user' or 'martlet.claim.NAME'"
     }
 
     private mutating func coalesce(
@@ -325,5 +341,16 @@ extension Resolver {
             nodes.append(right)
         }
         return (.coalesce(nodes), common.1)
+    }
+}
+
+extension Expression {
+    /// A text in quotes, which may have a cast to text behind it, as PostgreSQL shows it.
+    fileprivate var literal: String? {
+        switch content {
+        case .text(let text): text
+        case .cast(let operand, let type) where RuleType(cast: type.name) == .text: operand.literal
+        default: nil
+        }
     }
 }

@@ -72,6 +72,53 @@ package struct RulesProgram: Sendable {
         try PolicyCycles(self).refuse(statements)
     }
 
+    /// Reads one condition of a policy on a type.
+    /// - Throws: `RulesFault`, with the line and the column in the condition.
+    package static func check(
+        condition: String, of type: Int, schema: Schema
+    ) throws(RulesFault) {
+        var reader = ExpressionReader(TokenReader(try Lexer.tokens(of: condition)))
+        let expression = try reader.expression()
+        guard reader.tokens.isAtEnd else { throw reader.tokens.unexpected("an operator") }
+        var resolver = Resolver(schema, type: type)
+        _ = try resolver.condition(expression)
+    }
+
+    /// Returns a condition in which texts in quotes have no casts to some types.
+    /// - Parameter types: The types as they are written in the condition: enumerations, whose values
+    ///   are texts here.
+    /// - Throws: `RulesFault` for what no condition may contain.
+    package static func droppingCasts(
+        of condition: String, to types: Set<String>
+    ) throws(RulesFault) -> String {
+        let tokens = try Lexer.tokens(of: condition)
+        let scalars = Array(condition.unicodeScalars)
+        func text(_ range: Range<Int>) -> String {
+            String(String.UnicodeScalarView(scalars[range]))
+        }
+        var plain = ""
+        var copied = 0
+        for (index, token) in tokens.enumerated().dropFirst() where token.isSign("::") {
+            guard tokens[index - 1].isText else { continue }
+            // A type's name, or a schema, a point and the name.
+            for length in [3, 1] where index + length < tokens.count {
+                let name =
+                    tokens[index + 1].range.lowerBound..<tokens[index + length].range.upperBound
+                guard types.contains(text(name)) else { continue }
+                plain += text(copied..<token.range.lowerBound)
+                copied = name.upperBound
+                break
+            }
+        }
+        return plain + text(copied..<scalars.count)
+    }
+
+    /// Whether nobody can see a row of any type: the file has no policy and lifts row-level security
+    /// for no type.
+    package var showsNothing: Bool {
+        policies.allSatisfy(\.isEmpty) && isSecured.allSatisfy(\.self)
+    }
+
     /// Gives everyone everything on types that no GRANT names.
     private mutating func grantAll(_ statements: [Statement]) throws(RulesFault) {
         var named: Set<Int> = []

@@ -85,7 +85,9 @@ struct ExpressionReader {
             let comparison = Comparison(rawValue: sign)
         else { return left }
         tokens.advance()
-        try refuseQuantifier()
+        if let content = try quantified(comparison, left) {
+            return Expression(position: left.position, content: content)
+        }
         let right = try membership()
         if case .sign(let next) = tokens.current.kind, Comparison(rawValue: next) != nil {
             throw RulesFault(
@@ -94,14 +96,6 @@ struct ExpressionReader {
         }
         return Expression(
             position: left.position, content: .comparison(comparison, left, right))
-    }
-
-    private func refuseQuantifier() throws(RulesFault) {
-        for word in ["any", "all", "some"] where tokens.current.isWord(word) {
-            throw RulesFault(
-                "“\(word.uppercased())” is not supported", at: tokens.position,
-                remedy: "write IN (…) or EXISTS (…)")
-        }
     }
 
     /// Reads BETWEEN, IN and LIKE, which bind more tightly than comparisons.
@@ -130,6 +124,10 @@ struct ExpressionReader {
             let pattern = try sum()
             let escape = tokens.skip("escape") ? try sum() : nil
             content = .like(operand, pattern, escape: escape, isNegated: isNegated)
+        } else if tokens.skipSign("~~") {
+            content = try pattern(of: operand, isNegated: false)
+        } else if tokens.skipSign("!~~") {
+            content = try pattern(of: operand, isNegated: true)
         } else if tokens.current.isWord("ilike") || tokens.current.isWord("similar") {
             throw RulesFault(
                 "\(tokens.current.shown) is not supported: letters are compared as they are",
@@ -160,7 +158,7 @@ struct ExpressionReader {
             "more than \(Self.chainLimit) operators follow each other", at: position)
     }
 
-    private mutating func sum() throws(RulesFault) -> Expression {
+    mutating func sum() throws(RulesFault) -> Expression {
         try operation([.plus, .minus]) { (reader) throws(RulesFault) in
             try reader.operation([.times, .divided, .remainder]) { (reader) throws(RulesFault) in
                 try reader.signed()
@@ -204,9 +202,9 @@ struct ExpressionReader {
         return Expression(position: start, content: .negative(operand))
     }
 
-    private mutating func deeper(
-        _ read: (inout Self) throws(RulesFault) -> Expression
-    ) throws(RulesFault) -> Expression {
+    mutating func deeper<Read>(
+        _ read: (inout Self) throws(RulesFault) -> Read
+    ) throws(RulesFault) -> Read {
         guard depth < Self.depthLimit else { throw tooLong(tokens.position) }
         depth += 1
         defer { depth -= 1 }
@@ -222,21 +220,29 @@ struct ExpressionReader {
             operand = Expression(
                 position: operand.position, content: .cast(operand, type: try typeName()))
         }
-        if tokens.current.isWord("collate") {
-            throw RulesFault(
-                "“COLLATE” is not supported: texts are compared by their bytes",
-                at: tokens.position)
-        }
+        if tokens.current.isWord("collate") { try collation() }
         if tokens.current.isSign("||") {
             throw RulesFault("“||” is not supported", at: tokens.position)
         }
         return operand
     }
 
-    private mutating func typeName() throws(RulesFault) -> NameText {
+    mutating func typeName() throws(RulesFault) -> NameText {
         let name = try tokens.name("a type such as “integer” or “date”")
         if name.name == "double", tokens.skip("precision") {
             return NameText(name: "double precision", position: name.position)
+        }
+        if ["timestamp", "time"].contains(name.name),
+            tokens.current.isWord("with") || tokens.current.isWord("without")
+        {
+            let zone = tokens.current.isWord("with") ? "with" : "without"
+            tokens.advance()
+            try tokens.expect("time")
+            try tokens.expect("zone")
+            return NameText(name: "\(name.name) \(zone) time zone", position: name.position)
+        }
+        if name.name == "character", tokens.skip("varying") {
+            return NameText(name: "varchar", position: name.position)
         }
         if tokens.current.isSign("(") {
             throw RulesFault(
@@ -348,7 +354,10 @@ extension ExpressionReader {
         }
         let second = try tokens.name("a column")
         if tokens.current.isSign("(") {
-            let name = first.name == "pg_catalog" ? second.name : "\(first.name).\(second.name)"
+            let isOurs = first.name == "public" && second.name.hasPrefix("martlet_")
+            let name =
+                isOurs || first.name == "pg_catalog"
+                ? second.name : "\(first.name).\(second.name)"
             return Expression(
                 position: start, content: .call(name: name, arguments: try arguments()))
         }

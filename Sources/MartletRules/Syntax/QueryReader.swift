@@ -38,10 +38,10 @@ extension ExpressionReader {
     }
 
     private mutating func sources(_ query: inout Query) throws(RulesFault) {
-        query.sources.append(try source())
+        try source(&query)
         while true {
             if tokens.skipSign(",") {
-                query.sources.append(try source())
+                try source(&query)
                 continue
             }
             for word in ["left", "right", "full", "natural"] where tokens.current.isWord(word) {
@@ -55,7 +55,7 @@ extension ExpressionReader {
                 if isCross || isInner { throw tokens.unexpected("JOIN") }
                 return
             }
-            query.sources.append(try source())
+            try source(&query)
             if isCross { continue }
             if tokens.current.isWord("using") {
                 throw RulesFault(
@@ -67,7 +67,17 @@ extension ExpressionReader {
         }
     }
 
-    private mutating func source() throws(RulesFault) -> Query.Source {
+    /// Reads a table, or joined tables in brackets.
+    private mutating func source(_ query: inout Query) throws(RulesFault) {
+        guard tokens.current.isSign("("), !tokens.following.isWord("select") else {
+            return query.sources.append(try table())
+        }
+        tokens.advance()
+        try deeper { (reader) throws(RulesFault) in try reader.sources(&query) }
+        try tokens.expectSign(")")
+    }
+
+    private mutating func table() throws(RulesFault) -> Query.Source {
         if tokens.current.isSign("(") || tokens.current.isWord("lateral") {
             throw RulesFault(
                 "a query in FROM is not supported", at: tokens.position,

@@ -41,8 +41,10 @@ struct Lexer {
 
     private mutating func next() throws(RulesFault) -> Token {
         try skipSpace()
-        let start = position
-        guard let character = current else { return Token(kind: .end, position: start) }
+        let (start, first) = (position, index)
+        guard let character = current else {
+            return Token(kind: .end, position: start, range: first..<first)
+        }
         let kind: Token.Kind
         if character == "'" {
             kind = .text(try quoted("'", "text", from: start))
@@ -64,7 +66,7 @@ struct Lexer {
         } else {
             kind = .sign(try sign(character, from: start))
         }
-        return Token(kind: kind, position: start)
+        return Token(kind: kind, position: start, range: first..<index)
     }
 
     /// Returns a name without quotes as PostgreSQL folds it: the letters A to Z become small.
@@ -164,6 +166,7 @@ struct Lexer {
     private mutating func sign(
         _ character: Unicode.Scalar, from start: TextPosition
     ) throws(RulesFault) -> String {
+        if let sign = try patternSign(start) { return sign }
         if let following {
             let pair = "\(character)\(following)"
             if ["<=", ">=", "<>", "!=", "::", "||"].contains(pair) {
@@ -172,10 +175,38 @@ struct Lexer {
                 return pair == "!=" ? "<>" : pair
             }
         }
-        guard "()+-*/%<>=,.;".unicodeScalars.contains(character) else {
+        guard "()[]+-*/%<>=,.;".unicodeScalars.contains(character) else {
             throw RulesFault("the sign “\(character)” is not supported", at: start)
         }
         advance()
         return String(character)
+    }
+
+    /// Operators of PostgreSQL that begin with a sign of their own or with a supported one, and the
+    /// advice for those that are not supported.
+    private static let operators: [(sign: String, remedy: String?)] = [
+        ("!~~*", "letters are compared as they are: write NOT LIKE"),
+        ("~~*", "letters are compared as they are: write LIKE"), ("!~~", nil), ("~~", nil),
+        ("!~*", "write NOT LIKE"), ("!~", "write NOT LIKE"), ("~*", "write LIKE"),
+        ("~", "write LIKE"), ("->>", claims), ("->", claims), ("#>>", claims), ("#>", claims),
+        ("@>", "write IN (…) or EXISTS (…)"), ("<@", "write IN (…) or EXISTS (…)"),
+        ("&&", "write EXISTS (…)"),
+    ]
+    private static let claims =
+        "write martlet_claim('NAME') for a claim of the token, or martlet_role('NAME')"
+
+    /// Reads the operators that PostgreSQL writes for LIKE.
+    /// - Returns: The operator; nil if none stands here.
+    /// - Throws: `RulesFault` for other operators of these signs.
+    private mutating func patternSign(_ start: TextPosition) throws(RulesFault) -> String? {
+        let rest = String(String.UnicodeScalarView(scalars[index..<min(index + 4, scalars.count)]))
+        guard let (sign, remedy) = Self.operators.first(where: { rest.hasPrefix($0.sign) })
+        else { return nil }
+        if let remedy {
+            throw RulesFault(
+                "the operator “\(sign)” is not supported", at: start, remedy: remedy)
+        }
+        for _ in sign.unicodeScalars { advance() }
+        return sign
     }
 }

@@ -16,6 +16,8 @@ struct Token: Hashable, Sendable {
 
     let kind: Kind
     let position: TextPosition
+    /// The scalars of the text that it takes.
+    let range: Range<Int>
 
     /// The token as a message shows it.
     var shown: String {

@@ -43,8 +43,7 @@ package enum RulesFile {
             throw ServerFailure("The rules file: \(error).")
         }
         // Every device would delete all that it has.
-        guard zip(program.policies, program.isSecured).contains(where: { !$0.isEmpty || !$1 })
-        else {
+        guard !program.showsNothing else {
             throw ServerFailure(
                 """
                 The rules file has no policy, so nobody would see anything. Write policies \

@@ -14,6 +14,8 @@ struct PostgresBacking: DataSetBacking {
     let database: ServedDatabase
     /// The plan for snapshots, which is checked against the tables that devices get.
     let plan: SeedingPlan
+    /// Returns the rules for the types; throws if they do not fit.
+    let rules: @Sendable (Schema) throws -> DataSetRules
     let redis: RedisHub?
     let log: ServerLog
     /// Returns the time, in milliseconds since 1970.
@@ -46,6 +48,10 @@ struct PostgresBacking: DataSetBacking {
         If this server fails before a standby has it, what others wrote is lost; devices send theirs again.
         """
 
+    private static let rowSecurityRemedy = """
+        martlet postgres adopt --rules FILE writes a rules file of its policies for --rules of the server
+        """
+
     /// Reads the tables as they are at the start, announces new columns to devices, and logs the
     /// notes about the tables.
     private func readTables(now: Int64) throws -> PostgresSchema {
@@ -54,7 +60,11 @@ struct PostgresBacking: DataSetBacking {
                 database.address, ServedDatabase.options(name: "martlet start"))
             defer { connection.close() }
             let tables = try PostgresSchema.refresh(connection, now: now)
-            for note in tables.notes {
+            var notes = tables.notes
+            if try rules(tables.schema).policies == nil {
+                notes += tables.rowSecurityNotes.map { "\($0); \(Self.rowSecurityRemedy)" }
+            }
+            for note in notes {
                 log.log(
                     .warning, "tables", [("dataSet", .text(database.name)), ("note", .text(note))])
             }

@@ -129,7 +129,7 @@ final class SmallServer {
             try MartletTables.upgrade(on: opening)
             state = try TableState.read(connection)
             let tables = try PostgresSchema.refresh(opening, now: 1)
-            said.all.withLock { $0 += tables.notes }
+            said.all.withLock { $0 += tables.notes + tables.rowSecurityNotes }
             let device = try Connection(path: ":memory:")
             try device.execute(tables.deviceScript)
             let new = try TestStore(

@@ -194,7 +194,8 @@ struct TableChange: Sendable, CustomStringConvertible {
             "ALTER TABLE items# DISABLE TRIGGER ALL; ALTER TABLE items# ENABLE TRIGGER ALL", .told),
         TableChange("ALTER TABLE items# ENABLE ROW LEVEL SECURITY", .told),
         TableChange(
-            "ALTER TABLE items# ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY", .told),
+            "ALTER TABLE items# ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY", .told,
+            isObstacle: true),
         TableChange("CREATE TABLE more# () INHERITS (items#)", .told),
         TableChange("CREATE TABLE above# (n integer); ALTER TABLE items# INHERIT above#", .told),
         TableChange(

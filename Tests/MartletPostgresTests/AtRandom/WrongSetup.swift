@@ -33,14 +33,10 @@ struct WrongSetup: Sendable, CustomStringConvertible {
     }
 
     private static let tables: [WrongSetup] = [
-        change(
-            "ENABLE ROW LEVEL SECURITY", undo: "ALTER TABLE items# DISABLE ROW LEVEL SECURITY",
-            "“items#” has row security"),
-        change(
-            "ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY",
-            undo:
-                "ALTER TABLE items# DISABLE ROW LEVEL SECURITY, NO FORCE ROW LEVEL SECURITY",
-            "“items#” has row security"),
+        WrongSetup(
+            sql: "ALTER TABLE items# ENABLE ROW LEVEL SECURITY",
+            undo: "ALTER TABLE items# DISABLE ROW LEVEL SECURITY", check: "rules",
+            words: "row-level security of “items#” does not apply", isNoticed: true),
         WrongSetup(
             sql: "CREATE TABLE more# () INHERITS (items#)", undo: "DROP TABLE more#",
             check: "tables", words: "“items#” inherits", isNoticed: true),

@@ -5,6 +5,8 @@ import PostgresKit
 import TestDatabases
 import Testing
 
+@testable import MartletPostgres
+
 /// Rows in memory.
 private struct TestRows: RuleRows {
     let tables: [[RuleRow]]
@@ -25,7 +27,7 @@ struct RulesReference {
     private let rules: RandomRules
     private let program: RulesProgram
     private let reference: ReferenceDatabase
-    private let servers: RulesOnServers
+    private let servers: RulesOnServers?
     private var chance: Chance
     private var faults: [String] = []
     /// How many answers were compared, and how many of them allow something.
@@ -33,11 +35,23 @@ struct RulesReference {
 
     /// - Parameters:
     ///   - connection: The database that is the reference.
-    ///   - other: The one of Martlet's server.
-    init(seed: UInt64, _ connection: PostgresConnection, other: PostgresAddress) throws {
+    ///   - other: The one of Martlet's server. If it is nil, the rules are those that an adoption
+    ///     makes of the policies in the first database.
+    init(seed: UInt64, _ connection: PostgresConnection, other: PostgresAddress?) throws {
         self.seed = seed
         chance = Chance(seed: seed)
-        rules = RandomRules(&chance)
+        let rules = RandomRules(&chance)
+        self.rules = rules
+        servers = try other.map {
+            try RulesOnServers(
+                rules, database: $0, now: Self.today * 86_400_000 + 3_600_000)
+        }
+        reference = try ReferenceDatabase(connection, rules)
+        try reference.secure(by: rules.policies)
+        guard other != nil else {
+            program = try Self.adopted(connection, rules, seed)
+            return
+        }
         let types = rules.tables.map { table in
             EntityType(
                 name: table.name, key: "id", keyKind: .integer,
@@ -48,10 +62,33 @@ struct RulesReference {
         } catch {
             throw ReferenceFailure("seed \(seed): \(error)\n\(rules.policies.file)")
         }
-        servers = try RulesOnServers(
-            rules, database: other, now: Self.today * 86_400_000 + 3_600_000)
-        reference = try ReferenceDatabase(connection, rules)
-        try reference.secure(by: rules.policies)
+    }
+
+    /// Returns the rules that an adoption makes of the database's policies, read again.
+    private static func adopted(
+        _ connection: PostgresConnection, _ rules: RandomRules, _ seed: UInt64
+    ) throws -> RulesProgram {
+        var request = PostgresAdoption.Request(name: "rules", tables: rules.tables.map(\.name))
+        request.rules = .ofDatabase
+        let schema = Schema(
+            types: rules.tables.map { table in
+                EntityType(
+                    name: table.name, key: "id", keyKind: .integer,
+                    attributes: table.columns.map {
+                        Attribute(name: $0.name, kind: $0.kind == .date ? .text : $0.kind.kind)
+                    })
+            })
+        var text = ""
+        do {
+            // Adoption refuses policies by which nobody would see anything.
+            let written = try RulesProgram(rules.policies.file, schema: schema)
+            if written.showsNothing { return written }
+            // With the log's tables in the database, people would write to them by triggers.
+            text = try PostgresAdoption(on: connection, now: 1).plan(request).rules ?? ""
+            return try RulesProgram(text, schema: schema)
+        } catch {
+            throw ReferenceFailure("seed \(seed): \(error)\n\(rules.policies.file)\n\(text)")
+        }
     }
 
     /// Compares what some people may see and do.
@@ -78,7 +115,7 @@ struct RulesReference {
                 throw ReferenceFailure("seed \(seed): \(error)\n\(rules.policies.file)")
             }
         }
-        return faults.isEmpty ? [] : ["seed \(seed)"] + faults + [rules.policies.file]
+        return faults.isEmpty ? [] : ["seed \(seed)"] + faults + [rules.policies.file, program.text]
     }
 
     private mutating func compare(
@@ -139,7 +176,7 @@ struct RulesReference {
     ) throws {
         let isAllowed = try reference.attempt(sql) == 1
         judge(sql, viewer, isAllowed, answer)
-        guard chance.percent(4) else { return }
+        guard let servers, chance.percent(4) else { return }
         for verdict in try servers.verdicts(on: operation, of: table, by: viewer) {
             counts.judged += 1
             guard verdict.isAllowed != isAllowed, faults.count < 3 else { continue }
@@ -186,6 +223,24 @@ struct RulesReferenceTests {
         }
         // Neither “always” nor “never” would pass.
         #expect(counts[2] > 10)
+        #expect(counts[1] * 10 > counts[0] && counts[1] * 10 < counts[0] * 9, "\(counts)")
+    }
+
+    @Test("everyone sees and does the same by the rules that adoption makes of policies")
+    func adoptedPolicies() async throws {
+        let servers = try await DatabaseServers.start(["--postgres"])
+        let counts = try await TestDatabase.make(on: servers).connected { connection in
+            try ReferenceDatabase.makeRoles(connection)
+            var counts = (compared: 0, allowed: 0)
+            for seed in Self.first..<Self.first + Self.worlds {
+                var world = try RulesReference(seed: seed, connection, other: nil)
+                let differences = try world.compare()
+                #expect(differences.isEmpty, "\(differences.joined(separator: "\n"))")
+                counts.compared += world.counts.compared
+                counts.allowed += world.counts.allowed
+            }
+            return [counts.compared, counts.allowed]
+        }
         #expect(counts[1] * 10 > counts[0] && counts[1] * 10 < counts[0] * 9, "\(counts)")
     }
 }

@@ -1,0 +1,31 @@
+import MartletModel
+
+extension PostgresDoctor {
+    /// Returns a finding if tables have row-level security and the servers' rules say nothing of
+    /// rows, or if the rules do not fit the tables.
+    func rules(_ schema: PostgresSchema) -> [Finding] {
+        var judgesRows = false
+        do {
+            judgesRows = try hasPolicies?(schema.schema) ?? false
+        } catch {
+            return [
+                self.error(
+                    "rules", "\(error)", "A server will not start with this rules file.",
+                    "Correct it; docs/policies.md says how.")
+            ]
+        }
+        guard !judgesRows else { return [] }
+        let why =
+            hasPolicies == nil
+            ? "No rules file was given here, and the servers' role bypasses the policies."
+            : "The rules file has no policies, and the servers' role bypasses those of PostgreSQL."
+        return schema.rowSecurityNotes.map { note in
+            warning(
+                "rules", "The \(note).", why,
+                """
+                martlet postgres adopt --rules FILE writes a rules file of the policies. Start the servers \
+                with --rules FILE, and name it here with --rules FILE as well.
+                """)
+        }
+    }
+}
