@@ -31,6 +31,7 @@ struct Lexer {
             position.column += 1
         }
         index += 1
+        position.offset = index
     }
 
     private mutating func take(while condition: (Unicode.Scalar) -> Bool) -> String {
@@ -42,7 +43,9 @@ struct Lexer {
     private mutating func next() throws(RulesFault) -> Token {
         try skipSpace()
         let start = position
-        guard let character = current else { return Token(kind: .end, position: start) }
+        guard let character = current else {
+            return Token(kind: .end, position: start, end: start)
+        }
         let kind: Token.Kind
         if character == "'" {
             kind = .text(try quoted("'", "text", from: start))
@@ -64,7 +67,7 @@ struct Lexer {
         } else {
             kind = .sign(try sign(character, from: start))
         }
-        return Token(kind: kind, position: start)
+        return Token(kind: kind, position: start, end: position)
     }
 
     /// Returns a name without quotes as PostgreSQL folds it: the letters A to Z become small.

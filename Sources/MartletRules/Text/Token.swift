@@ -16,6 +16,8 @@ struct Token: Hashable, Sendable {
 
     let kind: Kind
     let position: TextPosition
+    /// The position behind the token.
+    let end: TextPosition
 
     /// The token as a message shows it.
     var shown: String {
