@@ -1,5 +1,6 @@
 import Foundation
 import Martlet
+import SQLiteKit
 import Testing
 
 @testable import MartletCommand
@@ -172,6 +173,15 @@ struct PolicyCommandTests {
         try Self.write("CREATE POLICY own ON team USING (true)", to: served.path("fault.sql"))
         try Self.write("{}", to: served.path("rules.json"))
         try Self.write("no data set", to: served.path("data/text.sqlite"))
+        let old = served.path("data/old.sqlite")
+        try FileManager.default.copyItem(atPath: served.path("data/team.sqlite"), toPath: old)
+        try Connection(path: old, mode: .readWrite).execute(
+            "UPDATE martlet_meta SET value = 1 WHERE key = 'format'")
+        try Connection(path: served.path("data/plain.sqlite")).execute("CREATE TABLE t (id)")
+        func named(_ name: String) -> [String] {
+            ["teams", "1", "--user", "ann", "--rules", rules, "--data", served.data]
+                + ["--dataset", name]
+        }
         let data = ["--data", served.data, "--dataset", "team"]
         let user = ["--user", "ann"]
         let cases: [(words: [String], code: ExitCode, sentence: String)] = [
@@ -207,14 +217,10 @@ struct PolicyCommandTests {
                 ["teams", "1", "--rules", served.path("rules.json")] + user + data, .failed,
                 "has no policies, so everyone sees every record"
             ),
-            (
-                ["teams", "1", "--rules", rules, "--data", served.data, "--dataset", "club"] + user,
-                .failed, "There is no data set club"
-            ),
-            (
-                ["teams", "1", "--rules", rules, "--data", served.data, "--dataset", "text"] + user,
-                .failed, "It is no SQLite file"
-            ),
+            (named("club"), .failed, "There is no data set club"),
+            (named("text"), .failed, "It is no SQLite file"),
+            (named("plain"), .failed, "is no data set's file; check --data and --dataset"),
+            (named("old"), .failed, "the file has the format 1, and this version"),
             (
                 ["teams", "1", "--rules", rules, "--postgres", "postgresql://127.0.0.1:1/x"] + user,
                 .unreachable, "Check host and port"

@@ -7,6 +7,10 @@ package struct RowCounts: Hashable, Sendable {
     package let identity: String
     /// The numbers of rows, in the order of the schema's types.
     package let counts: [Int]
+
+    package init(identity: String, counts: [Int]) {
+        (self.identity, self.counts) = (identity, counts)
+    }
 }
 
 extension RecordSource {
