@@ -232,9 +232,17 @@ struct PolicyCommandTests {
             #expect(result.err.contains(sentence), "\(words): \(result.err)")
             #expect(result.out.isEmpty)
         }
+    }
+
+    @Test("explain: a database without a data set is refused")
+    func noDataSet() async throws {
+        let served = try ServedData()
+        let rules = served.path("rules.sql")
+        try Self.write(Self.rules, to: rules)
         let empty = try await ServedData.database()
-        let none = await ServedData.run(
-            ["explain", "teams", "1", "--rules", rules, "--postgres", empty] + user)
+        let none = await ServedData.run([
+            "explain", "teams", "1", "--rules", rules, "--postgres", empty, "--user", "ann",
+        ])
         #expect(none.code == .failed && none.err.contains("has no data set"), "\(none.err)")
     }
 
