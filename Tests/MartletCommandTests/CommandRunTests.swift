@@ -227,7 +227,14 @@ struct CommandRunTests {
         try write("b.sql", "CREATE POLICY own ON teams\nUSING (nam = 'x')")
         let good = await run("rules", "check", path("a.sql"), path("schema.sql"))
         #expect(good.code == .done)
-        #expect(good.out == "teams:\n  own (ALL, to coach, line 1): the row alone\n")
+        #expect(
+            good.out == """
+                teams:
+                  own (ALL, to coach, line 1): the row alone; asks for the user
+                  view: people share one if they have the same of these: the user, the role coach; \
+                only changed rows are judged again
+
+                """)
         let json = await run("rules", "check", path("a.sql"), path("schema.sql"), "--json")
         #expect(json.out.contains(#""name":"own","line":1,"permissive":true,"command":"all""#))
         let faulty = await run("rules", "check", path("b.sql"), path("schema.sql"))

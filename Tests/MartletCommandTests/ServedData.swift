@@ -49,7 +49,8 @@ final class ServedData: Sendable {
     }
 
     /// Starts the server, again on the port it had.
-    func start() async throws {
+    /// - Parameter rules: The rules file; nil for none.
+    func start(rules: String? = nil) async throws {
         let (port, postgres) = state.withLock { ($0.port, $0.postgres) }
         var configuration =
             if let postgres {
@@ -57,6 +58,7 @@ final class ServedData: Sendable {
             } else {
                 ServerConfiguration(dataDirectory: data, schema: Self.schema)
             }
+        configuration.rules = rules.map { Array($0.utf8) }
         configuration.tokens = [try FixedToken("team:\(Self.token)")]
         configuration.log = ServerLog(minimum: .error) { _ in }
         configuration.port = port

@@ -4,11 +4,13 @@ import MartletTransfer
 /// The sources of a command's schema.
 enum SchemaFiles {
     /// Returns the text of a schema file.
-    static func read(_ path: String) throws -> String {
+    /// - Throws: `CommandError` with `code` if it cannot be read.
+    static func read(_ path: String, code: ExitCode = .failed) throws -> String {
         do {
             return try String(contentsOfFile: path, encoding: .utf8)
         } catch {
-            throw CommandError("The file \(path) cannot be read; it should be SQL in UTF-8.")
+            throw CommandError(
+                "The file \(path) cannot be read; it should be SQL in UTF-8.", code: code)
         }
     }
 

@@ -10,7 +10,8 @@ enum ExitCode: Int32, CaseIterable {
         switch self {
         case .done: "done"
         case .failed: "failed; the message says why and what to do"
-        case .usage: "not understood: an unknown option, a missing argument"
+        case .usage:
+            "not understood: an unknown option, a missing argument, a fault in a file of tests"
         case .conflictsParked: "done, but refused change sets are parked and wait for a decision"
         case .unreachable: "the server could not be reached; nothing is lost, try again later"
         }

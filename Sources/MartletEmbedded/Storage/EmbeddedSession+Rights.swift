@@ -9,7 +9,16 @@ extension EmbeddedSession {
     func ruleRows(
         of type: Int, where column: Int, isAmong values: [Value]?
     ) throws(SQLiteError) -> [RuleRow] {
-        let table = tables[type]
+        try tables.ruleRows(of: type, where: column, isAmong: values)
+    }
+}
+
+extension [RecordTable] {
+    /// Reads rows for conditions of policies; see `ServerStorage.rows`.
+    func ruleRows(
+        of type: Int, where column: Int, isAmong values: [Value]?
+    ) throws(SQLiteError) -> [RuleRow] {
+        let table = self[type]
         var rows: [RuleRow] = []
         func add(_ id: RecordID, _ attributes: Attributes) {
             rows.append([id.value] + attributes.values)

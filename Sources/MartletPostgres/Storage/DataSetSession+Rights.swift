@@ -17,18 +17,7 @@ extension DataSetSession {
 
     /// Returns the rows of an answer, without those that no device can receive.
     func ruleRows(_ answer: PostgresRows, of type: Int) throws(PostgresError) -> [RuleRow] {
-        let form = model.forms[type]
-        var rows: [RuleRow] = []
-        rows.reserveCapacity(answer.count)
-        for row in 0..<answer.count {
-            do throws(PostgresError) {
-                let id = try form.id(answer, row, 0)
-                rows.append([id.value] + (try form.attributes(answer, row).values))
-            } catch {
-                guard error.isUnsendable else { throw error }
-            }
-        }
-        return rows
+        try model.forms[type].ruleRows(answer)
     }
 
     /// Returns the values without the texts that the database cannot hold. No row is equal to one.
@@ -45,9 +34,7 @@ extension DataSetSession {
 extension TableFormat {
     /// Selects the rows whose column has one of the values, or all rows if `values` is nil, or if the
     /// column's type does not compare as the values that devices have of it.
-    fileprivate func reading(where column: PostgresColumn, isAmong values: [Value]?)
-        -> PostgresStatement
-    {
+    func reading(where column: PostgresColumn, isAmong values: [Value]?) -> PostgresStatement {
         let all = "SELECT \(all()) FROM \(table.sqlName) AS t"
         guard let values, let compared = column.compared(values) else {
             return PostgresStatement(all)
@@ -55,6 +42,21 @@ extension TableFormat {
         return PostgresStatement(
             "\(all) WHERE t.\(column.sqlName) = ANY ($1::\(compared.type)[])",
             [.array(PostgresArray(compared.values))])
+    }
+
+    /// Returns the rows of `all`, without those that no device can receive.
+    func ruleRows(_ answer: PostgresRows) throws(PostgresError) -> [RuleRow] {
+        var rows: [RuleRow] = []
+        rows.reserveCapacity(answer.count)
+        for row in 0..<answer.count {
+            do throws(PostgresError) {
+                let id = try id(answer, row, 0)
+                rows.append([id.value] + (try attributes(answer, row).values))
+            } catch {
+                guard error.isUnsendable else { throw error }
+            }
+        }
+        return rows
     }
 }
 

@@ -15,7 +15,9 @@ struct Frames {
     /// - Throws: `RuleValueFault` if a value cannot be computed; what the storage throws.
     mutating func truth(_ node: Node) throws -> Bool? {
         switch node {
-        case .not(let inner): return try truth(inner).map { !$0 }
+        case .not(let inner):
+            // The rows that make the inner condition true are no reason for this one.
+            return try withoutTrace { try $0.truth(inner) }.map { !$0 }
         case .and(let nodes): return try joined(nodes, decided: false) { try $0.truth($1) }
         case .or(let nodes): return try joined(nodes, decided: true) { try $0.truth($1) }
         case .role(let role): return evaluator.viewer.roles.contains(role)
@@ -64,12 +66,31 @@ struct Frames {
     ) throws -> Bool? {
         var result: Bool? = !decided
         for node in nodes {
+            let mark = mark
             switch try truth(&self, node) {
             case decided: return decided
             case nil: result = nil
             default: break
             }
+            // A part of OR that does not hold is no reason for it.
+            if decided { takeBack(to: mark) }
         }
+        return result
+    }
+
+    // MARK: - The trace
+
+    /// The number of rows in the trace.
+    private var mark: Int { evaluator.trace?.rows.count ?? 0 }
+
+    private func takeBack(to mark: Int) { evaluator.trace?.takeBack(to: mark) }
+
+    private mutating func withoutTrace<Result>(
+        _ body: (inout Frames) throws -> Result
+    ) rethrows -> Result {
+        let mark = mark
+        let result = try body(&self)
+        takeBack(to: mark)
         return result
     }
 
@@ -97,17 +118,25 @@ struct Frames {
             let value = try value(left)
             return try value.order(self.value(right)) == 0 ? .null : value
         case .scalar(let query):
-            var found: [RuleValue] = []
-            try visit(query) { value in
-                found.append(value)
-                return found.count < 2
-            }
-            guard found.count < 2 else {
-                throw RuleValueFault("a query in brackets has more than one row")
-            }
-            return found.first ?? .null
+            return try scalar(query)
         default: return try truth(node).map { .boolean($0) } ?? .null
         }
+    }
+
+    private mutating func scalar(_ query: ResolvedQuery) throws -> RuleValue {
+        let (trace, mark) = (evaluator.trace, self.mark)
+        var through: [RuleTrace.Row] = []
+        var found: [RuleValue] = []
+        try visit(query) { value in
+            found.append(value)
+            through = trace?.rows(since: mark) ?? []
+            return found.count < 2
+        }
+        guard found.count < 2 else {
+            throw RuleValueFault("a query in brackets has more than one row")
+        }
+        trace?.add(through)
+        return found.first ?? .null
     }
 
     private mutating func contains(_ value: RuleValue, _ query: ResolvedQuery) throws -> Bool? {
@@ -148,19 +177,25 @@ struct Frames {
             }
             return
         }
-        var found: [(keys: [RuleValue], ids: [RuleValue], output: RuleValue)] = []
+        let mark = mark
+        var found:
+            [(keys: [RuleValue], ids: [RuleValue], output: RuleValue, through: [RuleTrace.Row])] =
+                []
         _ = try descend(query, 0) { frames in
             found.append(
                 (
                     try query.order.map { try frames.value($0.value) },
                     query.sources.map { RuleValue(frames.rows[$0.frame][0], .any) },
-                    try query.output.map { try frames.value($0) } ?? .null
+                    try query.output.map { try frames.value($0) } ?? .null,
+                    frames.evaluator.trace?.rows(since: mark) ?? []
                 ))
             return true
         }
         try found.sort { try Self.isBefore($0.keys, $0.ids, $1.keys, $1.ids, query.order) }
         for row in found.prefix(query.limit ?? found.count) {
+            evaluator.trace?.add(row.through)
             guard try body(row.output) else { return }
+            takeBack(to: mark)
         }
     }
 
@@ -206,12 +241,24 @@ struct Frames {
         let evaluator = evaluator
         try evaluator.rows.visit(source.type, where: match) { row in
             rows[source.frame] = row
-            for filter in source.filters where try truth(filter) != true { return true }
-            guard try evaluator.maySelect(row, of: source.type) else { return true }
-            wantsMore = try descend(query, index + 1, body)
+            let mark = mark
+            evaluator.trace?.note(source.type, row)
+            wantsMore = try leadsOn(row, to: query, index, body)
+            if wantsMore { takeBack(to: mark) }
             return wantsMore
         }
         return wantsMore
+    }
+
+    /// Returns whether more is wanted after a row of a source.
+    private mutating func leadsOn(
+        _ row: RuleRow, to query: ResolvedQuery, _ index: Int,
+        _ body: (inout Frames) throws -> Bool
+    ) throws -> Bool {
+        let source = query.sources[index]
+        for filter in source.filters where try truth(filter) != true { return true }
+        guard try evaluator.maySelect(row, of: source.type) else { return true }
+        return try descend(query, index + 1, body)
     }
 }
 

@@ -25,6 +25,8 @@ package struct RuleEvaluator {
     let program: RulesProgram
     let viewer: Viewer
     let rows: any RuleRows
+    /// Takes the rows that queries find; nil if nobody asks for them.
+    var trace: RuleTrace?
 
     package init(_ program: RulesProgram, for viewer: Viewer, over rows: any RuleRows) {
         self.program = program
@@ -109,11 +111,12 @@ package struct RuleEvaluator {
 
     private func holds(_ node: Node, for row: RuleRow) throws -> Bool {
         var frames = Frames(evaluator: self, row)
+        let mark = trace?.rows.count ?? 0
         do {
-            return try frames.truth(node) == true
-        } catch is RuleValueFault {
-            return false
-        }
+            if try frames.truth(node) == true { return true }
+        } catch is RuleValueFault {}
+        trace?.takeBack(to: mark)
+        return false
     }
 }
 

@@ -53,35 +53,19 @@ extension RulesProgram {
         return reached
     }
 
-    private func selecting(_ type: Int) -> [Policy] {
+    func selecting(_ type: Int) -> [Policy] {
         policies[type].filter { $0.command == nil || $0.command == .select }
     }
 
     /// Returns what the policies of a type, and of the types that these read, ask about a viewer.
     private func inputs(of type: Int, for viewer: Viewer) -> String {
-        var (asksUser, asksDay) = (false, false)
-        var (roles, claims): (Set<String>, Set<String>) = ([], [])
-        for read in typesRead(by: type).union([type]) {
-            roles.formUnion(privileges[read].keys.compactMap(\.self))
-            for policy in isSecured[read] ? selecting(read) : [] {
-                roles.formUnion(policy.roles)
-                policy.using?.visit { node in
-                    switch node {
-                    case .user: asksUser = true
-                    case .today: asksDay = true
-                    case .role(let role): roles.insert(role)
-                    case .claim(let name): claims.insert(name)
-                    default: break
-                    }
-                }
-            }
-        }
-        var inputs = roles.intersection(viewer.roles).sorted().map { "role \($0)" }
-        for name in claims.sorted() {
+        let asked = inputs(of: type)
+        var inputs = asked.roles.intersection(viewer.roles).sorted().map { "role \($0)" }
+        for name in asked.claims.sorted() {
             if let value = viewer.claims[name] { inputs += ["claim \(name)", value] }
         }
-        if asksUser, let user = viewer.user { inputs.append("user \(user)") }
-        if asksDay { inputs.append("day \(viewer.today)") }
+        if asked.user, let user = viewer.user { inputs.append("user \(user)") }
+        if asked.day { inputs.append("day \(viewer.today)") }
         // With the lengths, no two lists have the same text.
         return inputs.map { "\($0.utf8.count):\($0)" }.joined(separator: ",")
     }

@@ -26,6 +26,62 @@ extension RulesProgram {
     }
 }
 
+// MARK: - People
+
+/// What policies ask about a person and the day. People for whom it is the same see the same rows.
+package struct ViewerInputs: Hashable, Sendable {
+    package var user: Bool
+    package var day: Bool
+    package var roles: Set<String>
+    package var claims: Set<String>
+
+    package init(
+        user: Bool = false, day: Bool = false, roles: Set<String> = [], claims: Set<String> = []
+    ) {
+        self.user = user
+        self.day = day
+        self.roles = roles
+        self.claims = claims
+    }
+
+    /// Adds what a condition asks.
+    fileprivate mutating func add(_ condition: Node?) {
+        condition?.visit { node in
+            switch node {
+            case .user: user = true
+            case .today: day = true
+            case .role(let role): roles.insert(role)
+            case .claim(let name): claims.insert(name)
+            default: break
+            }
+        }
+    }
+}
+
+extension RulesProgram {
+    /// Returns what a policy's own text asks about a person.
+    package func inputs(of policy: Policy) -> ViewerInputs {
+        var inputs = ViewerInputs()
+        inputs.add(policy.using)
+        inputs.add(policy.check)
+        return inputs
+    }
+
+    /// Returns what decides which rows of a type a person sees, besides the rows: what is asked by
+    /// the policies of the type, and of the types that these read.
+    package func inputs(of type: Int) -> ViewerInputs {
+        var inputs = ViewerInputs()
+        for read in typesRead(by: type).union([type]) {
+            inputs.roles.formUnion(privileges[read].keys.compactMap(\.self))
+            for policy in isSecured[read] ? selecting(read) : [] {
+                inputs.roles.formUnion(policy.roles)
+                inputs.add(policy.using)
+            }
+        }
+        return inputs
+    }
+}
+
 extension EntityType {
     /// The name of a column: 0 is the key, and the attributes follow.
     fileprivate func column(_ index: Int) -> String {

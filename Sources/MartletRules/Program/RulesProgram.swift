@@ -25,11 +25,21 @@ package struct RulesProgram: Sendable {
         package let roles: Set<String>
         let using: Node?
         let check: Node?
+        /// The parts of `using` and `check`, for explanations.
+        let usingParts: [ConditionPart]
+        let checkParts: [ConditionPart]
 
         func applies(to command: PolicyCommand, _ roles: Set<String>) -> Bool {
             (self.command == nil || self.command == command)
                 && (self.roles.isEmpty || !self.roles.isDisjoint(with: roles))
         }
+    }
+
+    /// A part of a condition: one of those that OR or AND joins at its top, or else all of it.
+    struct ConditionPart: Sendable {
+        let text: String
+        let line: Int
+        let node: Node
     }
 
     /// The privileges of a role on a type.
@@ -146,19 +156,40 @@ package struct RulesProgram: Sendable {
                 "“\(text.type.name)” has a policy “\(other.name)” already, on line \(other.line)",
                 at: text.name.position, remedy: "give it another name")
         }
-        let using = try text.using.map { (expression) throws(RulesFault) in
-            var resolver = Resolver(schema, type: position)
-            return try resolver.condition(expression)
-        }
-        let check = try text.check.map { (expression) throws(RulesFault) in
-            var resolver = Resolver(schema, type: position)
-            return try resolver.condition(expression)
-        }
+        let using = try condition(text.using, of: position)
+        let check = try condition(text.check, of: position)
         policies[position].append(
             Policy(
                 name: text.name.name, line: text.name.position.line,
                 isPermissive: text.isPermissive, command: text.command,
-                roles: Set(text.roles.map(\.name)), using: using, check: check))
+                roles: Set(text.roles.map(\.name)), using: using?.node, check: check?.node,
+                usingParts: using?.parts ?? [], checkParts: check?.parts ?? []))
+    }
+
+    /// Returns a condition, and its parts.
+    private func condition(
+        _ text: ConditionText?, of type: Int
+    ) throws(RulesFault) -> (node: Node, parts: [ConditionPart])? {
+        guard let text, let first = text.parts.first, let last = text.parts.last else {
+            return nil
+        }
+        var resolver = Resolver(schema, type: type)
+        let node = try resolver.condition(text.expression)
+        let nodes: [Node] =
+            switch node {
+            case .or(let joined), .and(let joined): joined
+            default: [node]
+            }
+        // Brackets around all of the condition hide its parts.
+        guard nodes.count == text.parts.count else {
+            let whole = TextSpan(start: first.start, end: last.end)
+            return (node, [part(whole, node)])
+        }
+        return (node, zip(text.parts, nodes).map(part))
+    }
+
+    private func part(_ span: TextSpan, _ node: Node) -> ConditionPart {
+        ConditionPart(text: span.text(in: text), line: span.start.line, node: node)
     }
 
     private mutating func change(_ text: PrivilegeText) throws(RulesFault) {

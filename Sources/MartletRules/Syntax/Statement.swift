@@ -25,8 +25,15 @@ struct PolicyText {
     var command: PolicyCommand?
     /// The roles; empty for PUBLIC.
     var roles: [NameText] = []
-    var using: Expression?
-    var check: Expression?
+    var using: ConditionText?
+    var check: ConditionText?
+}
+
+/// A policy's condition, and the spans of the parts that AND or OR joins in it. There is one part if
+/// neither does.
+struct ConditionText {
+    let expression: Expression
+    let parts: [TextSpan]
 }
 
 /// The commands to which a policy applies.

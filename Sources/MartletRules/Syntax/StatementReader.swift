@@ -39,13 +39,15 @@ struct StatementReader {
             remedy: "expected CREATE POLICY, GRANT, REVOKE or ALTER TABLE … ROW LEVEL SECURITY")
     }
 
-    private mutating func expression() throws(RulesFault) -> Expression {
+    private mutating func condition() throws(RulesFault) -> ConditionText {
         try tokens.expectSign("(")
+        let start = tokens.index
         var reader = ExpressionReader(tokens)
         let expression = try reader.expression()
         tokens = reader.tokens
+        let parts = ConditionParts.spans(of: tokens.tokens(from: start, to: tokens.index))
         try tokens.expectSign(")")
-        return expression
+        return ConditionText(expression: expression, parts: parts)
     }
 
     private mutating func type() throws(RulesFault) -> NameText {
@@ -76,7 +78,7 @@ struct StatementReader {
                 throw RulesFault(
                     "a policy FOR INSERT has no USING", at: position, remedy: "write WITH CHECK")
             }
-            policy.using = try expression()
+            policy.using = try condition()
         }
         if tokens.current.isWord("with") {
             let position = tokens.position
@@ -87,7 +89,7 @@ struct StatementReader {
                     "a policy FOR SELECT or DELETE has no WITH CHECK", at: position,
                     remedy: "write USING")
             }
-            policy.check = try expression()
+            policy.check = try condition()
         }
         return policy
     }

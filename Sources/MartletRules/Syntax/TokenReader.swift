@@ -1,7 +1,7 @@
 /// Reads tokens one after another, and says what was expected.
 struct TokenReader {
     private let tokens: [Token]
-    private var index = 0
+    private(set) var index = 0
 
     init(_ tokens: [Token]) { self.tokens = tokens }
 
@@ -11,6 +11,9 @@ struct TokenReader {
 
     /// The token behind the current one.
     var following: Token { tokens[min(index + 1, tokens.count - 1)] }
+
+    /// Returns the tokens from one index to before another.
+    func tokens(from start: Int, to end: Int) -> ArraySlice<Token> { tokens[start..<end] }
 
     mutating func advance() { index = min(index + 1, tokens.count - 1) }
 

@@ -31,6 +31,7 @@ struct Lexer {
             position.column += 1
         }
         index += 1
+        position.offset = index
     }
 
     private mutating func take(while condition: (Unicode.Scalar) -> Bool) -> String {
@@ -43,7 +44,7 @@ struct Lexer {
         try skipSpace()
         let (start, first) = (position, index)
         guard let character = current else {
-            return Token(kind: .end, position: start, range: first..<first)
+            return Token(kind: .end, position: start, end: start, range: first..<first)
         }
         let kind: Token.Kind
         if character == "'" {
@@ -66,7 +67,7 @@ struct Lexer {
         } else {
             kind = .sign(try sign(character, from: start))
         }
-        return Token(kind: kind, position: start, range: first..<index)
+        return Token(kind: kind, position: start, end: position, range: first..<index)
     }
 
     /// Returns a name without quotes as PostgreSQL folds it: the letters A to Z become small.

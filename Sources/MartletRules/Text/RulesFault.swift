@@ -35,4 +35,6 @@ package struct RulesFault: Error, Hashable, Sendable, CustomStringConvertible {
 struct TextPosition: Hashable, Sendable {
     var line = 1
     var column = 1
+    /// The number of characters before it in the file.
+    var offset = 0
 }

@@ -16,6 +16,8 @@ struct Token: Hashable, Sendable {
 
     let kind: Kind
     let position: TextPosition
+    /// The position behind the token.
+    let end: TextPosition
     /// The scalars of the text that it takes.
     let range: Range<Int>
 

@@ -21,12 +21,12 @@ package struct SetRights: Sendable {
     /// The records of the facts that the principal may not see. For him they do not exist.
     private var hidden: Set<RecordAddress> = []
     /// Why the set is not allowed, as far as the state before it tells.
-    private(set) var refusal: Refusal?
+    package private(set) var refusal: Refusal?
 
     /// Judges the named records in the present state.
     ///
     /// - Complexity: O(*n*) in the number of records, each with the look-ups of its policies.
-    init<Fault: Error>(
+    package init<Fault: Error>(
         _ rights: RowRights, _ plan: SetPlan, _ facts: SetFacts, followsRetryable: Bool,
         read: RowReading<Fault>
     ) throws(Fault) {
@@ -43,7 +43,7 @@ package struct SetRights: Sendable {
     }
 
     /// Returns facts as the principal may know them.
-    func visibleFacts(of facts: SetFacts) -> SetFacts {
+    package func visibleFacts(of facts: SetFacts) -> SetFacts {
         guard !hidden.isEmpty else { return facts }
         var visible = facts
         for address in hidden { visible.rows[address] = nil }

@@ -1,4 +1,4 @@
-import MartletModel
+package import MartletModel
 internal import MartletProtocol
 package import MartletRules
 
@@ -52,19 +52,19 @@ package struct RowRights: Sendable {
     }
 
     /// Returns what judges rows by these rights.
-    func evaluator(over rows: any RuleRows) -> RuleEvaluator {
+    package func evaluator(over rows: any RuleRows) -> RuleEvaluator {
         RuleEvaluator(program, for: viewer, over: rows)
     }
 }
 
 /// Reads the rows of a type whose column has one of the values, or all rows if `values` is nil. It
 /// may return more rows. Column 0 is the key.
-typealias RowReading<Fault: Error> = (
+package typealias RowReading<Fault: Error> = (
     _ type: Int, _ column: Int, _ values: [Value]?
 ) throws(Fault) -> [RuleRow]
 
 /// The rows that conditions read from a storage. Each look-up is done once.
-final class RowLookups: RuleRows {
+package final class RowLookups: RuleRows {
     private struct Lookup: Hashable {
         let type: Int
         let column: Int
@@ -85,7 +85,7 @@ final class RowLookups: RuleRows {
     private var indexes: [Column: [Value: [RecordID]]] = [:]
 
     /// Makes look-ups over the rows that a storage reads.
-    init(_ read: @escaping (Int, Int, [Value]?) throws -> [RuleRow]) {
+    package init(_ read: @escaping (Int, Int, [Value]?) throws -> [RuleRow]) {
         self.read = read
     }
 
@@ -102,7 +102,7 @@ final class RowLookups: RuleRows {
         }
     }
 
-    func visit(
+    package func visit(
         _ type: Int, where match: (column: Int, value: Value)?,
         _ body: (RuleRow) throws -> Bool
     ) throws {
@@ -125,7 +125,7 @@ final class RowLookups: RuleRows {
     /// Lets conditions find a record with this row, or not at all.
     ///
     /// - Precondition: Nothing was looked up yet.
-    func replace(_ address: RecordAddress, by row: RuleRow?) {
+    package func replace(_ address: RecordAddress, by row: RuleRow?) {
         replaced[address.type, default: [:]][address.id] = .some(row)
     }
 
@@ -149,7 +149,7 @@ final class RowLookups: RuleRows {
 
 extension RecordAddress {
     /// The address of a row's record.
-    init(_ type: Int, _ row: RuleRow) {
+    package init(_ type: Int, _ row: RuleRow) {
         switch row[0] {
         case .integer(let number): self.init(type, .integer(number))
         case .text(let text): self.init(type, .text(text))

@@ -130,6 +130,16 @@ struct RulesReference {
             judge(
                 "SELECT \(table.name) \(id)", viewer, seen.contains(id),
                 try evaluator.maySelect(row, of: type))
+            let judgement = try evaluator.judgement(of: row, type: type)
+            if judgement.basis == .policies {
+                let permits = judgement.policies.contains {
+                    $0.isPermissive && $0.outcome == .holds
+                }
+                let restricts = judgement.policies.contains {
+                    !$0.isPermissive && $0.outcome != nil && $0.outcome != .holds
+                }
+                #expect((permits && !restricts) == judgement.isShown, "\(judgement)")
+            }
             try judge(
                 "DELETE FROM \(table.name) WHERE id = \(id)", viewer,
                 try evaluator.maySelect(row, of: type)

@@ -1,0 +1,37 @@
+import MartletRules
+import SQLiteKit
+import SQLiteRecords
+
+/// The rules file and the schema of a command, read together.
+struct PolicyFiles {
+    let program: RulesProgram
+    /// A database in memory with the schema's tables, which are empty.
+    let connection: Connection
+
+    /// Reads the files that the first two arguments name.
+    /// - Throws: `CommandError`, which names the file, the line and the column.
+    init(_ arguments: ParsedArguments, code: ExitCode = .failed) throws {
+        let (path, schemaPath) = (arguments.positional[0], arguments.positional[1])
+        connection = try Connection(path: ":memory:")
+        let script = try SchemaFiles.read(schemaPath, code: code)
+        let connection = connection
+        let schema = try Self.naming(schemaPath, code) {
+            try SchemaMigration.apply(script: script, to: connection)
+        }
+        let text = try SchemaFiles.read(path, code: code)
+        program = try Self.naming(path, code) { try RulesProgram(text, schema: schema) }
+    }
+
+    /// Calls a closure. A fault of the file becomes a sentence that names the file.
+    static func naming<Result>(
+        _ path: String, _ code: ExitCode, _ body: () throws -> Result
+    ) throws -> Result {
+        do {
+            return try body()
+        } catch let fault as RulesFault {
+            throw CommandError("\(path), \(fault).", code: code)
+        } catch  where code == .usage {
+            throw CommandError("\(path): \(FailureReport(error).sentence)", code: code)
+        }
+    }
+}
