@@ -74,10 +74,13 @@ package final class LocalStore {
     /// and read again and again. SQLite allocates the memory when it needs it.
     private static let applyingCacheKibibytes = 16_384
 
+    /// The milliseconds for which the connection for remote change waits for another.
+    static let busyTimeout: Int32 = 10_000
+
     /// Opens a second connection to the same file, with foreign keys unchecked, for remote change.
     package convenience init(applyingBeside other: LocalStore, path: String, vfs: String?) throws {
         let connection = try Connection(
-            path: path, mode: .readWrite, vfs: vfs, busyTimeoutMilliseconds: 10_000,
+            path: path, mode: .readWrite, vfs: vfs, busyTimeoutMilliseconds: Self.busyTimeout,
             tracksTables: true)
         try connection.execute(
             """

@@ -7,7 +7,7 @@ extension DeviceNode {
     }
 
     /// Returns some free pages. The user's writes go first between two steps.
-    func tidy(now: Int64) -> [Action] {
+    func tidy() -> [Action] {
         guard isTidying else { return [] }
         isTidying = false
         switch state {
@@ -15,10 +15,7 @@ extension DeviceNode {
         // When the current work ends, it starts this again.
         case .exchanging, .applying, .fetchingSnapshot, .halted: return []
         }
-        // A failure does no harm: the next exchange begins this again.
-        if let isDone = try? store.removeTraces(), !isDone { return beginTidying() }
-        if (try? store.hasReceipt) == true { return wake(isUrgent: false, now: now) }
-        // Nor does this one: the pages are used again, or returned another time.
+        // A failure does no harm: the pages are used again, or returned another time.
         let goesOn = try? store.giveBackPages(
             most: options.pagesOfStep, keeping: options.freePages)
         return goesOn == true ? beginTidying() : []

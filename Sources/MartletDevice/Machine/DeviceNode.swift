@@ -233,7 +233,7 @@ package final class DeviceNode {
         case .progress(let exchange): progress(exchange, now: now)
         case .failed(let exchange, let error): isCurrent(exchange) ? lost(error) : []
         case .applyNext(let exchange): applyNext(exchange, now: now)
-        case .tidy: tidy(now: now)
+        case .tidy: tidy()
         case .streamOpened(let number): streamOpened(number, now: now)
         case .streamSign(let number, let elapsed): streamSign(number, elapsed, now: now)
         case .streamed(let number, let bytes): streamed(number, bytes, now: now)
@@ -439,6 +439,14 @@ extension DeviceNode {
         return [.notify(.failed(error, retryIn: 0))] + start(now: now)
     }
 
+    /// Removes what is left of records that the user may not see any more. Other work gets its turn
+    /// between two steps. A failure does no harm: the next exchange goes on with it.
+    /// - Returns: Whether the server is to be told at once.
+    private func owesReceipt() throws -> Bool {
+        while (try? store.removeTraces()) == false {}
+        return try store.standing.receipt != nil
+    }
+
     func finish(_ answer: SyncAnswer, now: Int64) -> [Action] {
         failures = 0
         beginnings = 0
@@ -446,7 +454,10 @@ extension DeviceNode {
         let mustSend: Bool
         do {
             try store.noteView(answer.view)
-            mustSend = try store.outboxCount > 0 || store.standing.historyToConfirm != nil
+            let owesReceipt = try !answer.more && owesReceipt()
+            mustSend =
+                try owesReceipt || store.outboxCount > 0
+                || store.standing.historyToConfirm != nil
             try store.releaseLease(owner: owner)
         } catch {
             return pause(storageError(error))

@@ -7,7 +7,7 @@ internal import SQLiteRecords
 ///
 /// The transaction that applies the server's answer removes rows and kept values. SQLite overwrites
 /// what it deletes (`PRAGMA secure_delete`). The pages of the log in front of the file, and the
-/// words in full-text indexes, follow when the device is idle.
+/// words in full-text indexes, follow at the end of the exchange.
 extension DeviceStore {
     /// Removes what is kept of hidden records, in the caller's transaction.
     /// - Parameters:
@@ -40,11 +40,6 @@ extension DeviceStore {
         asked.hasReceipt = false
     }
 
-    /// Whether the next request has a receipt of what was removed.
-    var hasReceipt: Bool {
-        get throws { try standing.receipt != nil }
-    }
-
     /// Removes bytes of hidden records that are still in the file or in its log.
     /// - Returns: Whether nothing is left to do now. If another connection reads an older state, the
     ///   log stays until the next call.
@@ -53,7 +48,11 @@ extension DeviceStore {
         try checkWritable()
         guard try mergeIndexes() else { return false }
         let connection = applying.connection
-        guard try connection.integer("PRAGMA wal_checkpoint(TRUNCATE)") == 0 else { return true }
+        // An exchange does not wait long for a reader.
+        try connection.execute("PRAGMA busy_timeout = 200")
+        let busy = try? connection.integer("PRAGMA wal_checkpoint(TRUNCATE)")
+        try connection.execute("PRAGMA busy_timeout = \(LocalStore.busyTimeout)")
+        guard busy == 0 else { return true }
         try changeStanding { $0.hasTraces = false }
         return true
     }
