@@ -60,9 +60,11 @@ final class PostgresHome: StorageHome {
     }
 
     func rows(_ sql: String) throws -> String {
-        let ours = sql.replacing(#/martlet_(records|log|ids|refusals|devices|types|given|views|members|purges)/#) {
-            "_martlet.\($0.1)"
-        }.replacing(#/(?:lower\()?hex\((\w+)\)\)?/#) { "encode(\($0.1), 'hex')" }
+        let names =
+            #/martlet_(records|log|ids|refusals|devices|types|given|views|members|purges)/#
+        let ours = sql.replacing(names) { "_martlet.\($0.1)" }.replacing(
+            #/(?:lower\()?hex\((\w+)\)\)?/#
+        ) { "encode(\($0.1), 'hex')" }
         return try other.query(ours).values().map { row in
             row.map { value in
                 if case .boolean(let flag) = value { return flag ? "1" : "0" }

@@ -6,7 +6,8 @@ extension CommandDescription {
         .initialise, .sync,
         .status, .check,
         .importRecords,
-        .exportRecords, .schema, .snapshot, .backup, .restore, .compact, .doctor, .purges, .demo, .soak,
+        .exportRecords, .schema, .snapshot, .backup, .restore, .compact, .doctor, .purges, .demo,
+        .soak,
         .simulate,
         .mock, .completion,
     ]

@@ -86,8 +86,9 @@ package struct DevicePurges {
     /// The devices, each with its confirmation and the view that its user was given last.
     private var devices: String {
         """
-        SELECT d.client_id, d.principal, p.view, p.revision, p.records, p.time, d.shown, v.parts, \
-        p.hash, n.last FROM (SELECT number, client_id, principal, (SELECT g.view FROM \(prefix)given AS g \
+        SELECT d.client_id, d.principal, CAST(p.view AS text), CAST(p.revision AS text), \
+        CAST(p.records AS text), CAST(p.time AS text), CAST(d.shown AS text), v.parts, p.hash, \
+        CAST(n.last AS text) FROM (SELECT number, client_id, principal, (SELECT g.view FROM \(prefix)given AS g \
         WHERE g.principal = e.principal AND g.view > 0 ORDER BY g.last DESC, g.view DESC LIMIT 1) \
         AS shown FROM \(prefix)devices AS e) AS d \
         LEFT JOIN \(prefix)purges AS p ON p.device = d.number \
@@ -99,7 +100,7 @@ package struct DevicePurges {
     private func hidden(in views: [Int64], after revision: Revision) -> String {
         let list = (views + [0]).map { "\($0)" }.joined(separator: ", ")
         return """
-            SELECT count(*) FROM \(prefix)members WHERE view IN (\(list)) AND NOT shown \
+            SELECT CAST(count(*) AS text) FROM \(prefix)members WHERE view IN (\(list)) AND NOT shown \
             AND moved > \(revision)
             """
     }

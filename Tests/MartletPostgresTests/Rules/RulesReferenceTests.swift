@@ -115,7 +115,8 @@ struct RulesReference {
                 throw ReferenceFailure("seed \(seed): \(error)\n\(rules.policies.file)")
             }
         }
-        return faults.isEmpty ? [] : ["seed \(seed)"] + faults + [rules.policies.file, program.text]
+        guard !faults.isEmpty else { return [] }
+        return ["seed \(seed)"] + faults + [rules.policies.file, program.text]
     }
 
     private mutating func compare(
