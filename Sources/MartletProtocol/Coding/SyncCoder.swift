@@ -4,13 +4,13 @@ package import MartletModel
 ///
 /// **Written form**: compact, members in a fixed order, optional members only if they are present.
 /// - Request: `clientId`, `protocol`, `maxRevision`, `acknowledged`, `dataSet`, `lineage`,
-///   `schema`, `rows` (only when true), `answerBytes`, `request`, `check`, `changeSets`.
+///   `schema`, `rows` (only when true), `answerBytes`, `request`, `purged`, `check`, `changeSets`.
 /// - Answer: `maxRevision`, `more` (only when true), `dataSet`, `lineage`, `schema`, `clientId`,
-///   `from`, `request`, `check`, `changeSets`.
+///   `from`, `request`, `view`, `check`, `changeSets`.
 /// - Change set: `identifier`, `sequence`, `seen`, `dependencyIdentifier`, `timestamp`, `revision`,
 ///   `conflict`, `reason`, `message`, `retryAfter`, `difference` and `part` (each only when true),
 ///   `types`, then one member for each type in the order of `types`, always with all of `create`,
-///   `update`, `delete`, `attributes`.
+///   `update`, `delete`, `hidden` (only if there are any), `attributes`.
 /// - Attributes of a record: `__oldId__`, `revision`, then the attributes in their order.
 ///
 /// **Reading** accepts members in any order, and is strict (see `JSONReader`). There are two levels
