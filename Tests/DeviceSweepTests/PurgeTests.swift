@@ -155,6 +155,17 @@ struct PurgeTests {
         try expectPurged()
     }
 
+    @Test("leave only the words that the user wrote, while the device fetches everything again")
+    func refetched() throws {
+        try secure(Self.own)
+        try prepare()
+        try change(other, "UPDATE teams SET owner = 'ann' WHERE id < 4")
+        try exchange(other, as: Self.office)
+        try device.beginRefetching(script: Self.script)
+        try exchange(device, as: Self.bob)
+        try expectPurged()
+    }
+
     @Test("that are deleted and not hidden leave their earlier values to an edit")
     func deleted() throws {
         try secure(Self.own)

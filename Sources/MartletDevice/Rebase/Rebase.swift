@@ -60,7 +60,8 @@ struct Rebase {
     /// Records whose confirmed images the tables refused.
     var refusedImages: [RecordKey] = []
 
-    /// Whether the rows of another view take the place of all rows.
+    /// Whether all rows that the user may see are here afterwards, in place of those that were. What
+    /// is not here then may be hidden.
     var isForView = false
     /// Records that left the user's view, of which some may be in it again.
     private(set) var hidden: Set<RecordKey> = []
@@ -184,6 +185,7 @@ struct Rebase {
             }
             try applier.fill(set, revision: revision, beside: &filled)
             report.remoteRecords += set.recordCount
+            try hidden.formUnion(set.hidden(in: store))
             covered = max(covered, revision)
             // A part that ends between two rows of a revision names the one before. The last part,
             // which is met first, names the revision that all parts lead to.
@@ -266,6 +268,7 @@ extension Rebase {
             report.remoteRecords += own == nil ? set.recordCount : 0
             try applier.apply(set, revision: revision)
             if set.isDifference { covered = revision }
+            try hidden.formUnion(set.hidden(in: store))
         } else if own == nil, revision <= current {
             report.passedOver += 1
         }
@@ -288,7 +291,6 @@ extension Rebase {
     /// Notes the records that an entry touched, for the edits that wait.
     private mutating func note(_ set: ChangeSet, isOwn: Bool, revision: Revision) throws {
         try pass(set, revision: revision)
-        try hidden.formUnion(set.hidden(in: store))
         for changes in set.types {
             if store.schema.index(of: changes.name) != nil {
                 report.changedTypes.insert(changes.name)

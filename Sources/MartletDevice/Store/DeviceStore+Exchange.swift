@@ -119,12 +119,16 @@ extension DeviceStore {
             store: applying, registry: registry, now: now,
             isRefetching: reaching < before.refetching?.goal ?? 0, missing: before.missing,
             mostKeptBytes: mostKeptBytes)
+        // Nobody says what left the view while everything was fetched again.
+        rebase.isForView =
+            before.refetching.map { reaching >= $0.goal } == true && before.view != nil
         try rebase.apply(sets, after: before.revision, on: sources)
         standing.reach(
             reaching, lineage: lineage, dataSet: dataSet, isWhole: sources.manifest != nil)
         standing.missing = rebase.missing
         if !sources.isEmpty { try clearStaged(&standing) }
-        try purge(rebase.hidden, had: rebase.hidden, &standing)
+        try purge(
+            rebase.isForView ? nil : rebase.hidden, had: rebase.hidden, &standing)
         try standing.write(to: applying, over: before)
         try storePassedOver(rebase.report.passedOver)
         try applying.setCapture(true)
