@@ -61,7 +61,7 @@ final class PostgresHome: StorageHome {
 
     func rows(_ sql: String) throws -> String {
         let names =
-            #/martlet_(records|log|ids|refusals|devices|types|given|views|members|purges)/#
+            #/martlet_(records|log|ids|refusals|devices|type_views|types|given|views|members|purges)/#
         let ours = sql.replacing(names) { "_martlet.\($0.1)" }.replacing(
             #/(?:lower\()?hex\((\w+)\)\)?/#
         ) { "encode(\($0.1), 'hex')" }

@@ -63,6 +63,9 @@ extension CommandDescription {
         } else if device.state == .waits {
             parts.append("has confirmed nothing")
         }
+        if device.state == .waits, device.hidden == 0, device.confirmed != nil {
+            parts.append("its user has been given another view since")
+        }
         if device.hidden > 0 { parts.append("\(device.hidden) records have left the view since") }
         if device.state != .seesAll { parts.append("as of revision \(device.known)") }
         return parts.joined(separator: "; ")

@@ -90,6 +90,12 @@ package struct CheckRun: Sendable {
         guard var current = check else { return }
         let answer = try decoded(body, store)
         guard let found = answer.check else {
+            if try store.standing.view ?? 0 != 0 {
+                throw SyncError(
+                    .rejected,
+                    "The server compares no data with the device of somebody who sees a part of it."
+                )
+            }
             silences += 1
             guard silences < Self.mostSilences else {
                 throw SyncError(.rejected, "The server does not compare data; update it.")

@@ -34,7 +34,7 @@ extension DeviceStore {
         guard view != before.view || asked.hasReceipt else { return }
         try changeStanding { standing in
             if asked.hasReceipt { standing.owesReceipt = false }
-            if view != standing.view { standing.owesReceipt = view != nil }
+            if view != standing.view { standing.owesReceipt = true }
             standing.view = view
         }
         asked.hasReceipt = false
@@ -61,19 +61,19 @@ extension DeviceStore {
     private static let pagesOfMerge = 64
 
     /// Merges the segments of full-text indexes, which leaves out the words of deleted rows, by one
-    /// step (https://sqlite.org/fts5.html#the_merge_command).
+    /// step (https://sqlite.org/fts5.html#the_merge_command,
+    /// https://sqlite.org/fts3.html#fts4_optimize_command).
     /// - Returns: Whether all of them are merged.
     private func mergeIndexes() throws -> Bool {
         let connection = applying.connection
-        let names = try connection.statement(
-            """
-            SELECT name FROM main.sqlite_schema
-            WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL TABLE%USING fts5%'
-            """
-        ).rows { (row) throws(SQLiteError) in row.text(0) }
+        let tables = try connection.statement(
+            "SELECT name, sql FROM main.sqlite_schema WHERE sql LIKE 'CREATE VIRTUAL TABLE%'"
+        ).rows { (row) throws(SQLiteError) in (row.text(0), row.text(1)) }
+        func names(of modules: Set<String>) -> [String] {
+            tables.filter { modules.contains(Self.module($0.1)) }.map { SQLName.quoted($0.0) }
+        }
         return try inApplyingTransaction {
-            for name in names {
-                let table = SQLName.quoted(name)
+            for table in names(of: ["fts5"]) {
                 let before = try connection.integer("SELECT total_changes()") ?? 0
                 try connection.execute(
                     """
@@ -82,7 +82,16 @@ extension DeviceStore {
                 let after = try connection.integer("SELECT total_changes()") ?? 0
                 if after - before >= 2 { return false }
             }
+            for table in names(of: ["fts3", "fts4"]) {
+                try connection.execute("INSERT INTO \(table)(\(table)) VALUES ('optimize')")
+            }
             return true
         }
+    }
+
+    /// Returns the module of a virtual table by its declaration, in small letters.
+    private static func module(_ declaration: String) -> String {
+        let match = declaration.lowercased().firstMatch(of: #/\susing\s+["'`\[]?(\w+)/#)
+        return match.map { String($0.1) } ?? ""
     }
 }

@@ -35,7 +35,8 @@ struct Standing: Hashable, Sendable {
     var isForView = false
     /// Whether bytes of records that the user may not see any more may still be in the file.
     var hasTraces = false
-    /// The number of the user's view, as the server named it last; nil if the user sees everything.
+    /// The number of the user's view, as the server named it last: 0 if the user sees everything; nil
+    /// if the server has no policies.
     var view: Int64?
     /// The records that left the user's view and were removed, since the file exists.
     var removed = RangeHash()
@@ -159,10 +160,9 @@ extension Standing {
     /// The confirmation that nothing is left of records which the user may not see; nil if there is
     /// none to give now.
     var receipt: PurgeReceipt? {
-        guard owesReceipt, !hasTraces, isAtOneRevision, rejoining == nil, historyToConfirm == nil,
-            let view
+        guard owesReceipt, !hasTraces, isAtOneRevision, rejoining == nil, historyToConfirm == nil
         else { return nil }
-        return PurgeReceipt(view: view, revision: revision, removed: removed)
+        return PurgeReceipt(view: view ?? 0, revision: revision, removed: removed)
     }
 
     /// Returns whether an answer cannot lead to the device's former revision, because the server's

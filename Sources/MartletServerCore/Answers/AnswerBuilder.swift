@@ -31,6 +31,8 @@ struct AnswerBuilder {
         var own: [Revision: [UInt8]] = [:]
         /// The views between which the device moves; nil if it sees everything, and has.
         var views: ViewChange?
+        /// True if the data set has policies.
+        var hasPolicies = false
         var refused: [ChangeSet] = []
         /// True if some sets of the request get their verdicts only when they are sent again.
         var hasPostponed = false
@@ -111,7 +113,7 @@ struct AnswerBuilder {
             head.clientID = query.clientID
             head.from = query.since
             head.request = query.request
-            if let view = query.views?.view.number, view != View.everything { head.view = view }
+            head.view = query.views?.view.number ?? (query.hasPolicies ? View.everything : nil)
         }
         head.check = query.check
         let start: [UInt8]

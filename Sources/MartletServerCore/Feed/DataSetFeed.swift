@@ -204,6 +204,7 @@ package final class DataSetFeed: Sendable {
         query.clientID = admitted.request.clientID
         query.request = admitted.request.request
         query.cursor = lineage?.cursor
+        query.hasPolicies = views.program != nil
         return query
     }
 

@@ -54,11 +54,11 @@ package struct DevicePurges {
     ) throws(Failure) -> [DevicePurge] {
         var purges: [DevicePurge] = []
         for row in try rows(devices) {
-            guard row[6] != nil else {
+            guard let shown = row[6], shown != "\(View.everything)" else {
                 purges.append(purge(row, .seesAll))
                 continue
             }
-            guard row[2] == row[6], let revision = row[3].flatMap({ Int64($0) }) else {
+            guard row[2] == shown, let revision = row[3].flatMap({ Int64($0) }) else {
                 purges.append(purge(row, .waits))
                 continue
             }
@@ -89,7 +89,7 @@ package struct DevicePurges {
         SELECT d.client_id, d.principal, CAST(p.view AS text), CAST(p.revision AS text), \
         CAST(p.records AS text), CAST(p.time AS text), CAST(d.shown AS text), v.parts, p.hash, \
         CAST(n.last AS text) FROM (SELECT number, client_id, principal, (SELECT g.view FROM \(prefix)given AS g \
-        WHERE g.principal = e.principal AND g.view > 0 ORDER BY g.last DESC, g.view DESC LIMIT 1) \
+        WHERE g.principal = e.principal AND g.view >= 0 ORDER BY g.last DESC, g.view DESC LIMIT 1) \
         AS shown FROM \(prefix)devices AS e) AS d \
         LEFT JOIN \(prefix)purges AS p ON p.device = d.number \
         LEFT JOIN \(prefix)views AS v ON v.number = d.shown \
@@ -100,8 +100,11 @@ package struct DevicePurges {
     private func hidden(in views: [Int64], after revision: Revision) -> String {
         let list = (views + [0]).map { "\($0)" }.joined(separator: ", ")
         return """
-            SELECT CAST(count(*) AS text) FROM \(prefix)members WHERE view IN (\(list)) AND NOT shown \
-            AND moved > \(revision)
+            SELECT CAST(count(*) AS text) FROM \(prefix)members AS m \
+            JOIN \(prefix)type_views AS t ON t.number = m.view \
+            JOIN \(prefix)records AS r ON r.type = t.type AND r.id = m.id \
+            WHERE m.view IN (\(list)) AND NOT m.shown AND m.moved > \(revision) \
+            AND (NOT r.deleted OR r.revision > m.moved)
             """
     }
 }

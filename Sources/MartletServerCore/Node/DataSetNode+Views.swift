@@ -11,6 +11,7 @@ extension DataSetNode {
     ) throws(StorageFault) -> [LogEntry] {
         let lineages = requests.map { $0.request.lineage.map { DeviceLineage($0) } }
         guard policies != nil || lineages.contains(where: { $0?.views.isEmpty == false }) else {
+            try noteReceipts(works, of: requests, now: now)
             return []
         }
         var keeper = ViewKeeper(storage, policies, now: now)
@@ -35,14 +36,28 @@ extension DataSetNode {
         for index in requests.indices {
             guard let (outline, held) = outlines[index] else { continue }
             let view = try keeper.view(outline)
-            if let receipt = requests[index].request.purged, let device = works[index]?.device,
-                receipt.revision <= storage.head.revision
-            {
-                try storage.views.note(receipt, of: device, now: now)
-            }
             works[index]?.views = try change(to: view, held, requests[index].principal)
         }
+        try noteReceipts(works, of: requests, now: now)
         return entries
+    }
+
+    /// Keeps what devices confirm to have removed.
+    private func noteReceipts(
+        _ works: [RequestWork?], of requests: [AdmittedRequest], now: Int64
+    ) throws(StorageFault) {
+        for (index, request) in requests.enumerated() {
+            guard let receipt = request.request.purged, let work = works[index],
+                work.problem == nil, work.device != 0, receipt.revision <= storage.head.revision
+            else { continue }
+            try storage.views.note(receipt, of: work.device, now: now)
+            // Nothing was given to somebody who sees everything. His devices are told from those that
+            // are limited by this.
+            if receipt.view == View.everything, feed.views.showsEverything(to: request.principal) {
+                try storage.views.give(
+                    View.everything, to: request.principal.identity, at: storage.head.revision)
+            }
+        }
     }
 
     /// Notes that a person is given a view, and returns the change of views of its device.
@@ -58,7 +73,9 @@ extension DataSetNode {
             try storage.views.give(view.number, to: principal.identity, at: view.revision)
         }
         var given: [Int64: Revision] = [:]
-        for (number, known) in known { given[-number] = known.first }
+        for (number, known) in known where number != View.everything {
+            given[-number] = known.first
+        }
         for part in view.parts where part > View.whole && given[part] == nil {
             try storage.views.give(-part, to: principal.identity, at: view.revision)
             given[part] = view.revision
