@@ -389,7 +389,7 @@ struct ExternalTests {
             DROP TRIGGER martlet_outside_meet_1; DROP TRIGGER martlet_outside_move_1;
             DROP TABLE martlet_outside; ALTER TABLE martlet_dataset DROP COLUMN applying;
             DROP TABLE martlet_type_views; DROP TABLE martlet_members; DROP TABLE martlet_views;
-            DROP TABLE martlet_given;
+            DROP TABLE martlet_given; DROP TABLE martlet_purges;
             UPDATE martlet_meta SET value = 2 WHERE key = 'format'
             """)
         try server.restart()
