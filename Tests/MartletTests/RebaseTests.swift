@@ -154,6 +154,36 @@ struct RebaseTests {
             """)
     }
 
+    @Test("an edit of what a waiting set makes is not stale by what had the key before")
+    func remadeWhileUndecided() throws {
+        let device = try DeviceFixture()
+        try device.write { try $0.insert("players", ["name": "Ann", "shirt": 10]) }
+        _ = try device.gather()
+        try device.write { context in
+            try context.update("players", .integer(-2), ["name": "Anna"])
+            try context.insert("notes", ["body": "Mine"], id: "q")
+        }
+        try device.write { try $0.update("notes", .text("q"), ["body": "Mine, too"]) }
+        // Somebody else's player has the shirt for a while, and his note came and went.
+        let note = RecordEntry(id: .text("q"), revision: 2, attributes: ["body": "Theirs"])
+        try device.apply(
+            [
+                .entry(1, .created("players", 9, at: 1, ["name": "Bea", "shirt": 10])),
+                .entry(2, TypeChanges(name: "notes", create: [.text("q")], entries: [note])),
+                .entry(3, TypeChanges(name: "notes", delete: [.text("q")])),
+            ], reaching: 3)
+        expectText(
+            try device.text(),
+            """
+            at 3, lineage l3
+            players 9 @1: name "Bea", shirt 10
+            queued 1 (sent) (not shown) create players -2 @0: name "Ann", shirt 10
+            queued 2 (not shown) update players -2 @0: name "Anna"
+            queued 2 (not shown) create notes q @0: body "Mine"
+            queued 3 (not shown) update notes q @0: body "Mine, too"
+            """)
+    }
+
     @Test("what is made on a set that was sent is parked when that is refused")
     func undecidedRefused() throws {
         let device = try DeviceFixture()

@@ -441,6 +441,7 @@ extension Rebase {
     private mutating func wait(_ own: QueuedSet, _ changes: [StoredChange]) throws {
         failures += 1
         undecided.formUnion(changes.lazy.map(\.key))
+        created.formUnion(changes.lazy.filter { $0.operation == .create }.map(\.key))
         noteAway(changes)
         try mark(own, isApplied: false)
     }
