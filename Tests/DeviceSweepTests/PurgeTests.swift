@@ -50,7 +50,13 @@ struct PurgeTests {
         try device.write { try $0.prepare(sql).run([]) }
     }
 
-    /// Makes four teams, of which Bob has edits: confirmed (1), refused (2), to be sent (3 and 4).
+    /// The office gives teams 1 to 3 to Ann.
+    private func giveAway() throws {
+        try change(other, "UPDATE teams SET owner = 'ann' WHERE id < 4")
+        try exchange(other, as: Self.office)
+    }
+
+    /// Makes four teams. Bob has an edit of each: confirmed (1), refused (2), to be sent (3 and 4).
     /// Another program on his device has made a full-text index.
     private func prepare() throws {
         try other.write { context in
@@ -127,8 +133,7 @@ struct PurgeTests {
     func leaving() throws {
         try secure(Self.own)
         try prepare()
-        try change(other, "UPDATE teams SET owner = 'ann' WHERE id < 4")
-        try exchange(other, as: Self.office)
+        try giveAway()
         try exchange(device, as: Self.bob)
         try expectPurged()
     }
@@ -136,8 +141,7 @@ struct PurgeTests {
     @Test("leave only the words that the user wrote, if the device had everything")
     func demoted() throws {
         try prepare()
-        try change(other, "UPDATE teams SET owner = 'ann' WHERE id < 4")
-        try exchange(other, as: Self.office)
+        try giveAway()
         try secure(Self.own)
         try exchange(device, as: Self.bob)
         try expectPurged()
@@ -164,8 +168,7 @@ struct PurgeTests {
     func refetched() throws {
         try secure(Self.own)
         try prepare()
-        try change(other, "UPDATE teams SET owner = 'ann' WHERE id < 4")
-        try exchange(other, as: Self.office)
+        try giveAway()
         try device.beginRefetching(script: Self.script)
         try exchange(device, as: Self.bob)
         try expectPurged()
@@ -209,8 +212,7 @@ struct PurgeTests {
             try purges() == [
                 "bob: confirmed, 0, 0", "bob: confirmed, 0, 0", "olga: sees all, 0, 0",
             ])
-        try change(other, "UPDATE teams SET owner = 'ann' WHERE id < 4")
-        try exchange(other, as: Self.office)
+        try giveAway()
         let reader = try late.connection()
         try reader.execute("BEGIN; SELECT count(*) FROM teams;")
         try exchange(device, as: Self.bob)
@@ -264,8 +266,7 @@ struct PurgeTests {
         try prepare()
         let reader = try device.connection()
         try reader.execute("BEGIN; SELECT count(*) FROM teams;")
-        try change(other, "UPDATE teams SET owner = 'ann' WHERE id < 4")
-        try exchange(other, as: Self.office)
+        try giveAway()
         try exchange(device, as: Self.bob)
         #expect(try device.store.standing.hasTraces)
         try reader.execute("COMMIT")

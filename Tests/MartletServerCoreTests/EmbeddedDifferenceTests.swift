@@ -47,7 +47,7 @@ struct EmbeddedDifferenceTests {
             """)
         try server.restart(script: grown)
         #expect(try server.answer(asked).changeSets.map(\.content) == [expected])
-        #expect(try server.rows("SELECT value FROM martlet_meta WHERE key = 'format'") == "4")
+        #expect(try server.rows("SELECT value FROM martlet_meta WHERE key = 'format'") == "5")
     }
 
     @Test("hold a row once, if several new columns gave it a value")

@@ -7,7 +7,7 @@ extension CommandDescription {
         name: "rules test",
         summary: "check what a team expects of its policies, on rows of its own",
         discussion: """
-            The file of tests is SQL. INSERT, UPDATE and DELETE make rows, whoever may do so. SET names a
+            The file of tests is SQL. INSERT, UPDATE and DELETE make rows, without regard to rights. SET names a
             person: SET martlet.user = 'ann', SET ROLE coach, SET martlet.claim.club = '3'; and the day, if
             policies ask for it: SET martlet.today = '2026-05-31'. The first SET after an expectation begins
             another person. These say what the person sees, and what he may do:

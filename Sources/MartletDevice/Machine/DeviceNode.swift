@@ -439,12 +439,14 @@ extension DeviceNode {
         return [.notify(.failed(error, retryIn: 0))] + start(now: now)
     }
 
-    /// Removes what is left of records that the user may not see any more. Other work gets its turn
-    /// between two steps. A failure does no harm: the next exchange goes on with it.
-    /// - Returns: Whether the server is to be told at once.
-    private func owesReceipt() throws -> Bool {
+    /// Notes the user's view, and removes what is left of records that the user may not see any more.
+    /// Other work gets its turn between two steps. If a step fails, the next exchange goes on with it.
+    /// - Returns: The standing afterwards.
+    private func settle(_ answer: SyncAnswer) throws -> Standing {
+        let standing = try store.noteView(answer.view)
+        guard standing.hasTraces, !answer.more else { return standing }
         while (try? store.removeTraces()) == false {}
-        return try store.standing.receipt != nil
+        return try store.standing
     }
 
     func finish(_ answer: SyncAnswer, now: Int64) -> [Action] {
@@ -453,11 +455,10 @@ extension DeviceNode {
         answeredSoon(now: now)
         let mustSend: Bool
         do {
-            try store.noteView(answer.view)
-            let owesReceipt = try !answer.more && owesReceipt()
+            let standing = try settle(answer)
             mustSend =
-                try owesReceipt || store.outboxCount > 0
-                || store.standing.historyToConfirm != nil
+                try standing.receipt != nil || standing.historyToConfirm != nil
+                || store.outboxCount > 0
             try store.releaseLease(owner: owner)
         } catch {
             return pause(storageError(error))

@@ -12,7 +12,7 @@ struct Purge {
 
     /// Removes the values.
     /// - Parameter hidden: The records that left the user's view; nil for all that are not there.
-    ///   Of the former, some may be there again.
+    ///   Records that left may be there again; these stay as they are.
     /// - Complexity: O(*n*) in the edits that are kept.
     func run(_ hidden: Set<RecordKey>?) throws {
         func isHidden(_ key: RecordKey) throws -> Bool {

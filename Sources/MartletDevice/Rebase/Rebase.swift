@@ -63,7 +63,7 @@ struct Rebase {
     /// Whether all rows that the user may see are here afterwards, in place of those that were. What
     /// is not here then may be hidden.
     var isForView = false
-    /// Records that left the user's view, of which some may be in it again.
+    /// Records that left the user's view. Some may be in it again.
     private(set) var hidden: Set<RecordKey> = []
 
     /// The revision that the tables have: first the device's, then that of the differences applied.

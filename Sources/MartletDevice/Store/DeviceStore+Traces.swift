@@ -29,15 +29,17 @@ extension DeviceStore {
 
     /// Notes which view the user has now, and whether the server has got the receipt that the request
     /// had.
-    func noteView(_ view: Int64?) throws {
+    /// - Returns: The standing afterwards.
+    func noteView(_ view: Int64?) throws -> Standing {
         let before = try standing
-        guard view != before.view || asked.hasReceipt else { return }
+        guard view != before.view || asked.hasReceipt else { return before }
         try changeStanding { standing in
             if asked.hasReceipt { standing.owesReceipt = false }
             if view != standing.view { standing.owesReceipt = true }
             standing.view = view
         }
         asked.hasReceipt = false
+        return try standing
     }
 
     /// Removes bytes of hidden records that are still in the file or in its log.

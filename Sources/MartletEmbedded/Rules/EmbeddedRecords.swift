@@ -15,7 +15,7 @@ package final class EmbeddedRecords: RecordSource {
     /// Opens a file.
     /// - Throws: `StorageFault` if it is no data set's, or of another version; `SQLiteError`.
     package init(path: String) throws {
-        // A file in WAL mode can only be read by those who may write beside it.
+        // Only a process that may write to the folder can read a file in WAL mode.
         connection = try Connection(path: path, mode: .readWrite)
         try connection.execute("PRAGMA query_only = ON")
         try connection.beginReading()

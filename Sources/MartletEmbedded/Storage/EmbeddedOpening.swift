@@ -63,6 +63,7 @@ struct EmbeddedOpening {
         if format < 2 { try upgradeToDifferences() }
         if format < 3 { try EmbeddedTables.createForExternal(in: connection) }
         if format < 4 { try EmbeddedTables.createForViews(in: connection) }
+        if format < 5 { try EmbeddedTables.createForPurges(in: connection) }
         try connection.run(
             "UPDATE martlet_meta SET value = \(EmbeddedTables.format) WHERE key = 'format'")
     }

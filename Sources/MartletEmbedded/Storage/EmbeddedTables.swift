@@ -5,8 +5,9 @@ package import SQLiteKit
 package enum EmbeddedTables {
     /// The format of these tables. It rises with every change with which an older server could not
     /// work. 2: entries may have lost their bodies, and announced values of new columns have a
-    /// place. 3: external writes are noted. 4: the members of views have a place.
-    package static let format: Int64 = 4
+    /// place. 3: external writes are noted. 4: the members of views have a place. 5: so
+    /// have the confirmations of devices.
+    package static let format: Int64 = 5
 
     /// Creates the tables in a file that has none.
     ///
@@ -52,6 +53,7 @@ package enum EmbeddedTables {
         try createForDifferences(in: connection)
         try createForExternal(in: connection)
         try createForViews(in: connection)
+        try createForPurges(in: connection)
     }
 
     /// Creates the index and the table from which a difference is read, in addition to the records.
@@ -79,7 +81,7 @@ package enum EmbeddedTables {
 
     /// Creates the tables for what policies show to whom; see `ViewStorage`. `shown` is false for a
     /// record that a type view once showed; `moved` is the revision since which that is so, and
-    /// `first` the one at which it was shown first. `martlet_purges` has what devices confirm.
+    /// `first` the one at which it was shown first.
     static func createForViews(in connection: Connection) throws(SQLiteError) {
         try connection.execute(
             """
@@ -95,6 +97,13 @@ package enum EmbeddedTables {
             CREATE TABLE martlet_given (
                 principal TEXT, view INTEGER, first INTEGER NOT NULL, last INTEGER NOT NULL,
                 PRIMARY KEY (principal, view)) WITHOUT ROWID;
+            """)
+    }
+
+    /// Creates the table for what each device has confirmed last; see `PurgeReceipt`.
+    static func createForPurges(in connection: Connection) throws(SQLiteError) {
+        try connection.execute(
+            """
             CREATE TABLE martlet_purges (
                 device INTEGER PRIMARY KEY, view INTEGER NOT NULL, revision INTEGER NOT NULL,
                 records INTEGER NOT NULL, hash TEXT NOT NULL, time INTEGER NOT NULL);

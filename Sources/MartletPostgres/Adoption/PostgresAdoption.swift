@@ -8,7 +8,7 @@ package struct PostgresAdoption {
     package enum Rules: Hashable, Sendable {
         /// None. Tables with row-level security are refused.
         case none
-        /// The policies of the database, of which adoption makes a rules file.
+        /// The policies of the database. Adoption makes a rules file of them.
         case ofDatabase
         /// A rules file that the operator wrote.
         case file(String)

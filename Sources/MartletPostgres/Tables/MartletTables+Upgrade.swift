@@ -16,8 +16,8 @@ extension MartletTables {
     /// The steps to the present format. Format 2 can record that external writes are read from the
     /// write-ahead log. Format 3 records its database, and more about columns than their names.
     /// Format 4 records the line of the publication by which a table is read. Format 5 has places for
-    /// the members of views.
-    static let steps: Steps = [1: capture, 2: notes, 3: published, 4: views]
+    /// the members of views, and format 6 for the confirmations of devices.
+    static let steps: Steps = [1: capture, 2: notes, 3: published, 4: views, 5: purges]
 
     /// Returns the data set of the database; nil if there is none.
     static func dataSet(on connection: PostgresConnection) throws -> PostgresDataSet? {

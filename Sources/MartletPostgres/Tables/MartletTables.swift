@@ -13,7 +13,7 @@ enum MartletTables {
 
     /// The format of these tables. It is raised with every change that an older server could not
     /// work with.
-    static let format: Int64 = 5
+    static let format: Int64 = 6
 
     /// The script that makes all tables. It runs in a transaction.
     static let script = """
@@ -80,6 +80,7 @@ enum MartletTables {
         \(notes)
         \(published)
         \(views)
+        \(purges)
         """
 
     /// The table that has a row if external writes are read from the write-ahead log; see
@@ -112,7 +113,7 @@ enum MartletTables {
 
     /// The tables for what policies show to whom; see `ViewStorage`. `shown` is false for a record
     /// that a type view once showed; `moved` is the revision since which that is so, and
-    /// `first` the one at which it was shown first. `purges` has what devices confirm.
+    /// `first` the one at which it was shown first.
     static let views = """
         CREATE TABLE _martlet.type_views (
             number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, type bigint NOT NULL,
@@ -126,6 +127,10 @@ enum MartletTables {
         CREATE TABLE _martlet.given (
             principal text, view bigint, first bigint NOT NULL, last bigint NOT NULL,
             PRIMARY KEY (principal, view));
+        """
+
+    /// The table for what each device has confirmed last; see `PurgeReceipt`.
+    static let purges = """
         CREATE TABLE _martlet.purges (
             device bigint PRIMARY KEY, view bigint NOT NULL, revision bigint NOT NULL,
             records bigint NOT NULL, hash text NOT NULL, time bigint NOT NULL);

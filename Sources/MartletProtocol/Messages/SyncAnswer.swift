@@ -22,7 +22,7 @@ package struct SyncAnswer: Hashable, Sendable {
     package var clientID: String?
     package var from: Revision?
     package var request: String?
-    /// The number of the user's view; nil if he sees everything.
+    /// The number of the user's view: 0 if he sees everything; nil if there are no policies.
     package var view: Int64?
     /// The comparison, if the request asked for one and the server could make it.
     package var check: CheckAnswer?

@@ -10,8 +10,8 @@ public struct TypeChanges: Hashable, Sendable {
     public var update: [RecordID]
     /// The ids of deleted records.
     public var delete: [RecordID]
-    /// Down only, in a difference: the ids among `delete` of records that exist, and that the
-    /// device's user may not see any more.
+    /// Down only, in a difference: the ids among `delete` of records that left the view of the
+    /// device's user before they were deleted, if they were.
     public var hidden: [RecordID] = []
     /// The entries of the records. Every entry's id occurs in one of the three lists. A created or
     /// updated record has exactly one entry, a deleted one at most one (its `revision`).

@@ -27,7 +27,7 @@ package struct PolicyTestFile: Sendable {
     }
 
     package enum Content: Sendable {
-        /// A statement of SQL that makes the rows, whoever may do so.
+        /// A statement of SQL that makes rows, without regard to rights.
         case rows(sql: String)
         /// The person for whom the expectations hold that follow, and the day.
         case person(Person)

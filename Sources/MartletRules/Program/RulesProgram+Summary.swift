@@ -28,7 +28,8 @@ extension RulesProgram {
 
 // MARK: - People
 
-/// What policies ask about a person and the day. People for whom it is the same see the same rows.
+/// The facts about a person and the day that policies ask for. People with equal facts see the same
+/// rows.
 package struct ViewerInputs: Hashable, Sendable {
     package var user: Bool
     package var day: Bool

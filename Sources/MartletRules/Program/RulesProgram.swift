@@ -113,9 +113,9 @@ package struct RulesProgram: Sendable {
             // A type's name, or a schema, a point and the name.
             for length in [3, 1] where index + length < tokens.count {
                 let name =
-                    tokens[index + 1].range.lowerBound..<tokens[index + length].range.upperBound
+                    tokens[index + 1].position.offset..<tokens[index + length].end.offset
                 guard types.contains(text(name)) else { continue }
-                plain += text(copied..<token.range.lowerBound)
+                plain += text(copied..<token.position.offset)
                 copied = name.upperBound
                 break
             }

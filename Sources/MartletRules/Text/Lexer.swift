@@ -42,9 +42,9 @@ struct Lexer {
 
     private mutating func next() throws(RulesFault) -> Token {
         try skipSpace()
-        let (start, first) = (position, index)
+        let start = position
         guard let character = current else {
-            return Token(kind: .end, position: start, end: start, range: first..<first)
+            return Token(kind: .end, position: start, end: start)
         }
         let kind: Token.Kind
         if character == "'" {
@@ -67,7 +67,7 @@ struct Lexer {
         } else {
             kind = .sign(try sign(character, from: start))
         }
-        return Token(kind: kind, position: start, end: position, range: first..<index)
+        return Token(kind: kind, position: start, end: position)
     }
 
     /// Returns a name without quotes as PostgreSQL folds it: the letters A to Z become small.

@@ -18,8 +18,6 @@ struct Token: Hashable, Sendable {
     let position: TextPosition
     /// The position behind the token.
     let end: TextPosition
-    /// The scalars of the text that it takes.
-    let range: Range<Int>
 
     /// The token as a message shows it.
     var shown: String {

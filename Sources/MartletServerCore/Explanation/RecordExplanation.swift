@@ -21,7 +21,7 @@ package protocol RecordSource {
     func shownCount(of view: Int64) throws -> Int
 }
 
-/// What a type view lists of a record.
+/// The place of a record in a type view, as the storage lists it.
 package struct ViewStanding: Hashable, Sendable {
     /// The number of the type view.
     package let number: Int64

@@ -12,7 +12,7 @@ import Testing
 /// The reference tries each new set as its sender, before it gets what the server's log says. So both have
 /// the same rows whenever a set is judged.
 final class JudgedServer {
-    /// What the reference says about a set.
+    /// The reference's judgement of a set.
     struct Judgement {
         /// Whether PostgreSQL allows the set; nil if it cannot tell.
         var isAllowed: Bool? = true
@@ -91,7 +91,7 @@ final class JudgedServer {
     /// Milliseconds since 1970.
     var now: Int64
     private(set) var policies: RandomRules.Policies?
-    /// What the server and the reference differ in.
+    /// The differences between the server and the reference.
     private(set) var faults: [String] = []
     /// How many sets were judged, how many answers were cut, and how many devices had to begin again.
     private(set) var counts = (accepted: 0, refused: 0, stale: 0, unclear: 0, cut: 0, begun: 0)
