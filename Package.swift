@@ -49,8 +49,8 @@ let model: [Target] = [
 let device: [Target] = [
     code("MartletStore", "SystemKit", "SQLiteKit", "MartletModel", "SQLiteRecords"),
     code(
-        "MartletDevice", "SQLiteKit", "CompressionKit", "MartletModel", "MartletProtocol",
-        "SQLiteRecords", "MartletStore"),
+        "MartletDevice", "SQLiteKit", "CompressionKit", "MartletModel", "MartletRules",
+        "MartletProtocol", "SQLiteRecords", "MartletStore"),
     code(
         "Martlet", "SystemKit", "SQLiteKit", "CompressionKit", "CurlKit", "MartletModel",
         "MartletProtocol", "SQLiteRecords", "MartletStore", "MartletDevice"),

@@ -43,6 +43,21 @@ struct ViewedTeam {
             USING (EXISTS (SELECT 1 FROM teams WHERE teams.id = team AND owner = martlet_user()))
             WITH CHECK (true);
         """ + office,
+        """
+        CREATE POLICY own ON teams USING (owner = martlet_user());
+        CREATE POLICY every ON members FOR SELECT USING (true);
+        CREATE POLICY mine ON members USING (team IN (SELECT id FROM teams))
+            WITH CHECK (EXISTS (SELECT 1 FROM teams WHERE teams.id = team AND name IS NOT NULL));
+        CREATE POLICY teams ON players
+            USING (team IN (SELECT id FROM teams) OR martlet_role('treasurer') AND fee > 4);
+        CREATE POLICY add ON players FOR INSERT WITH CHECK (fee <> 3);
+        CREATE POLICY every ON words USING (true);
+        CREATE POLICY cheap ON words AS RESTRICTIVE FOR UPDATE TO PUBLIC USING (fee < 7)
+            WITH CHECK (fee < 5 OR martlet_role('treasurer'));
+        GRANT SELECT, INSERT, UPDATE (name, team) ON members TO PUBLIC;
+        GRANT DELETE ON members TO treasurer;
+        GRANT ALL ON members TO office;
+        """ + office,
     ]
 
     /// A device and its user.
@@ -61,6 +76,9 @@ struct ViewedTeam {
     private var rules: Int?
     private var number = 0
     private(set) var moved = 0
+    /// The saves whose verdicts of device and server were compared, and those that both refused.
+    private(set) var judged = 0
+    private(set) var refusedEarly = 0
     /// The steps so far.
     private var story: [String] = []
 
@@ -88,11 +106,12 @@ struct ViewedTeam {
         let kind = below(16)
         story.append("\(index): \(kind)")
         switch kind {
-        case 0..<6: try save(0)
-        case 6..<9: try save(index)
+        case 0..<5: try save(0)
+        case 5..<8: try save(index)
+        case 8: try judge(index)
         case 9: if index > 0 { seats[index].principal = person(index) }
         case 10:
-            rules = below(5) == 0 ? nil : below(2)
+            rules = below(5) == 0 ? nil : below(Self.rules.count)
             try secure()
         case 11:
             if below(2) == 0 { world.server.compact() }
@@ -121,14 +140,52 @@ struct ViewedTeam {
     // MARK: - Saves
 
     private mutating func save(_ index: Int) throws {
+        _ = try save(index, by: deed(index), judges: below(2) == 0)
+    }
+
+    /// Saves, unless the device knows that the user may not.
+    private func save(
+        _ index: Int, by deed: (WriteContext) throws -> Void, judges: Bool
+    ) throws -> StoreError? {
+        let store = try seats[index].device.store
+        store.judgesSaves = judges
+        do {
+            try store.write(now: 0, deed)
+        } catch let error as StoreError where error.kind == .permission {
+            return error
+        }
+        return nil
+    }
+
+    /// Saves on a device that has all that its user may see, and expects that the device and the server
+    /// agree whether he may.
+    private mutating func judge(_ index: Int) throws {
+        try settle(index)
+        let deed = deed(index)
+        let refusal = try save(index, by: deed, judges: true)
+        if refusal != nil { #expect(try save(index, by: deed, judges: false) == nil) }
+        judged += 1
+        try exchange(index)
+        let parked = try seats[index].device.store.parked()
+        let story = "\(seats[index].principal), rules \(rules ?? -1), \(parked)"
+        if let refusal {
+            refusedEarly += 1
+            #expect(!parked.isEmpty, "\(refusal.debugDescription): \(story)")
+        } else {
+            #expect(!parked.contains { $0.reason == .permission }, "\(story)")
+        }
+    }
+
+    /// Makes a save of random values.
+    private mutating func deed(_ index: Int) -> (WriteContext) throws -> Void {
         let type = Self.types[below(4)]
         number += 1
         let name = "canary\(number)x"
         seats[index].heard.insert(name)
         seats[index].own.insert(name)
         let (fee, owner, team) = (below(9), Self.people[below(3)], below(4) == 0 ? nil : below(9))
-        let (kind, skipped) = (below(4), below(6))
-        try seats[index].device.write { context in
+        let (kind, skipped, number) = (below(4), below(6), number)
+        return { context in
             let ids = try context.rows("SELECT id FROM \(type) ORDER BY id").compactMap { $0["id"] }
             let teams = try context.rows("SELECT id FROM teams ORDER BY id").compactMap { $0["id"] }
             func value(_ column: String) -> SQLValue {

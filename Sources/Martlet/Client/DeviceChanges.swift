@@ -202,4 +202,8 @@ extension DeviceChanges: TransactionObserver {
             collector.rollBack(to: mark)
         }
     }
+
+    func rulesHaveChanged() {
+        hub.publish(DatabaseChange(causes: .remote, tables: [:], isUnbounded: true))
+    }
 }

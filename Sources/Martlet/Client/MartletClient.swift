@@ -22,7 +22,7 @@ public final class MartletClient: DatabaseAccess {
     let device: Confined<DeviceDriver>
     private let readers: ReaderPool
     private let path: String
-    private let trace: StatementTrace?
+    private let options: ClientOptions
     private let generation: SchemaGeneration
     private let listeners: EventListeners
     private let watch: ExternalWritesWatch
@@ -50,7 +50,7 @@ public final class MartletClient: DatabaseAccess {
         self.device = device
         self.readers = readers
         self.listeners = listeners
-        trace = options.trace
+        self.options = options
         self.generation = generation
         _changes = hub
         watch = ExternalWritesWatch(period: options.externalWritesPeriod, sleep: options.sleep) {
@@ -196,7 +196,7 @@ public final class MartletClient: DatabaseAccess {
         }
         let readers = try await opener.run { _ in
             try ReaderPool(count: options.readers) {
-                try Self.reader(path: path, trace: options.trace, generation: generation)
+                try Self.reader(path: path, options: options, generation: generation)
             }
         }
         let (migration, connection, revision) = try await device.run {
@@ -218,7 +218,7 @@ public final class MartletClient: DatabaseAccess {
     }
 
     private static func reader(
-        path: String, trace: StatementTrace?, generation: SchemaGeneration
+        path: String, options: ClientOptions, generation: SchemaGeneration
     ) throws -> sending Session {
         let store: LocalStore
         do {
@@ -226,8 +226,9 @@ public final class MartletClient: DatabaseAccess {
         } catch {
             throw StoreError.of(error)
         }
+        store.now = options.now
         let session = Session(store: store, generation: generation)
-        trace?.attach(to: session)
+        options.trace?.attach(to: session)
         return session
     }
 
@@ -274,9 +275,9 @@ public final class MartletClient: DatabaseAccess {
             } catch let missing as MissingTable where made < MissingTable.limit {
                 made += 1
                 try await device.run { try $0.make(missing) }
-                let (path, trace, generation) = (path, trace, generation)
+                let (path, options, generation) = (path, options, generation)
                 try await readers.reopen {
-                    try Self.reader(path: path, trace: trace, generation: generation)
+                    try Self.reader(path: path, options: options, generation: generation)
                 }
             }
         }

@@ -22,3 +22,14 @@ public protocol SyncedDatabase: DatabaseAccess {
 }
 
 extension MartletClient: SyncedDatabase {}
+
+extension SyncedDatabase {
+    /// Returns whether the rules let the user make a change; see `ReadContext.may`.
+    /// - Throws: The errors of `ReadContext.may` and of `read`.
+    public func may(
+        _ operation: RowWrite.Operation, _ type: String, _ id: RecordID? = nil,
+        _ columns: [String] = [], values: RecordValues = [:]
+    ) async throws -> Bool {
+        try await read { try $0.may(operation, type, id, columns, values: values) }
+    }
+}

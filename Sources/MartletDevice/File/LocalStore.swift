@@ -25,6 +25,11 @@ package final class LocalStore {
     let unannounced: [Int: [String: Value]]
     /// The hash of the columns that the notes of each type hold.
     var layout: Int64
+    /// Returns milliseconds since 1970, for rules that ask for the day; nil for the day of the last
+    /// exchange.
+    package var now: () -> Int64? = { nil }
+    /// The rules that the file had when they were last read.
+    var rules: KnownRules?
     /// Whether this store writes to the app's tables only while capture is off.
     private let isApplying: Bool
     /// The version of the schema for which the tables and capture's triggers were found to be in

@@ -443,7 +443,7 @@ extension DeviceNode {
     /// Other work gets its turn between two steps. If a step fails, the next exchange goes on with it.
     /// - Returns: The standing afterwards.
     private func settle(_ answer: SyncAnswer) throws -> Standing {
-        let standing = try store.noteView(answer.view)
+        let standing = try store.noteUser(of: answer)
         guard standing.hasTraces, !answer.more else { return standing }
         while (try? store.removeTraces()) == false {}
         return try store.standing

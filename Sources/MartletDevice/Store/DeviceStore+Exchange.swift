@@ -49,6 +49,7 @@ extension DeviceStore {
             request.acknowledged = try outbox.acknowledged()
             request.dataSet = standing.dataSet ?? expectedDataSet
             request.schema = applying.schema.fingerprint
+            request.rules = standing.rules
             request.answerBytes = answerBytes.map(Int64.init)
             request.request = name
             let pieces =

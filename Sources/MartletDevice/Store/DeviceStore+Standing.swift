@@ -35,7 +35,7 @@ extension Standing {
         case formerRevision = "anewGoal"
         case formerLineage = "anewLineage"
         case rejoinFrom, rejoinQueued, rejoinView
-        case traces, view, removedCount, removedSum, receiptOwed
+        case traces, view, removedCount, removedSum, receiptOwed, rules
     }
 
     private static let query = """
@@ -79,6 +79,7 @@ extension Standing {
         isForView = text(.rejoinView) != nil
         hasTraces = text(.traces) != nil
         view = integer(.view)
+        rules = text(.rules)
         removed = RangeHash(
             count: integer(.removedCount) ?? 0,
             sum: UInt64(bitPattern: integer(.removedSum) ?? 0))
@@ -121,7 +122,7 @@ extension Standing {
             .rejoinFrom: integer(rejoining),
             .rejoinQueued: integer(queuedAgain == 0 ? nil : queuedAgain),
             .rejoinView: integer(isForView ? 1 : nil), .traces: integer(hasTraces ? 1 : nil),
-            .view: integer(view), .receiptOwed: integer(owesReceipt ? 1 : nil),
+            .view: integer(view), .rules: text(rules), .receiptOwed: integer(owesReceipt ? 1 : nil),
             .removedCount: integer(removed.count == 0 ? nil : removed.count),
             .removedSum: integer(removed.sum == 0 ? nil : Int64(bitPattern: removed.sum)),
         ]

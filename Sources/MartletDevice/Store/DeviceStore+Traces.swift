@@ -1,4 +1,5 @@
 internal import MartletModel
+internal import MartletProtocol
 internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
@@ -27,18 +28,25 @@ extension DeviceStore {
         asked.hasReceipt = false
     }
 
-    /// Notes which view the user has now, and whether the server has got the receipt that the request
-    /// had.
+    /// Notes which view the user has now and which rules concern him, and whether the server has got
+    /// the receipt that the request had.
     /// - Returns: The standing afterwards.
-    func noteView(_ view: Int64?) throws -> Standing {
+    func noteUser(of answer: SyncAnswer) throws -> Standing {
         let before = try standing
-        guard view != before.view || asked.hasReceipt else { return before }
+        // Until the last part of an answer has come, the tables do not have what the rules read.
+        let rules = answer.more ? nil : answer.rules
+        guard answer.view != before.view || rules != nil || asked.hasReceipt else { return before }
         try changeStanding { standing in
             if asked.hasReceipt { standing.owesReceipt = false }
-            if view != standing.view { standing.owesReceipt = true }
-            standing.view = view
+            if answer.view != standing.view { standing.owesReceipt = true }
+            standing.view = answer.view
+            guard let rules else { return }
+            let new = rules == .none ? nil : rules
+            standing.rules = new?.fingerprint
+            try KnownRules.keep(new, in: applying)
         }
         asked.hasReceipt = false
+        if rules != nil { observer?.rulesHaveChanged() }
         return try standing
     }
 

@@ -27,6 +27,8 @@ package final class DeviceStore {
     package var registry = ModelRegistry()
     /// Bytes of own accepted sets that the file keeps in case the server is restored from a backup.
     package var mostKeptBytes: Int64 = 16 << 20
+    /// Whether a save that the rules do not allow is refused at once; otherwise the server refuses it.
+    package var judgesSaves = true
     /// The data set that the first answer must name; nil for any.
     private(set) var expectedDataSet: String?
     /// The number of skipped deltas that the file's count does not include yet.
@@ -236,13 +238,14 @@ package final class DeviceStore {
     ///
     /// External writes since the last look become change sets of their own first.
     /// - Parameter now: Milliseconds since 1970, for the set's timestamp.
-    /// - Throws: Errors of `body`; `StoreError` `.tooLarge` if the set could never be sent. The
-    ///   transaction is then rolled back.
+    /// - Throws: Errors of `body`; `StoreError` `.tooLarge` if the set could never be sent, and
+    ///   `.permission` if the rules do not allow it. The transaction is then rolled back.
     package func write<Result>(
         now: Int64, _ body: (WriteContext) throws -> Result
     ) throws -> Result {
         try checkWritable()
         try session.checkNotMoved()
+        local.now = { now }
         do {
             try session.begin()
             let result = try writeTransaction(now: now, body)
@@ -271,6 +274,7 @@ package final class DeviceStore {
             var withheld = Withheld(store: local, now: now)
             let changes = try withheld.changes(ofSave: local.takeNotes())
             if !changes.isEmpty {
+                if judgesSaves { try SaveRights(local, now: now)?.check(changes) }
                 try Outbox(store: local).enqueue(
                     changes, identifier: newIdentity(), now: now)
             }

@@ -42,6 +42,8 @@ struct Standing: Hashable, Sendable {
     var removed = RangeHash()
     /// Whether the server has yet to be told of the view and of what was removed.
     var owesReceipt = false
+    /// The fingerprint of the rules that concern the user; nil if there are none.
+    var rules: String?
     /// The number of confirmed sets that were queued again, to be sent after rejoining.
     var queuedAgain: Int64 = 0
 

@@ -16,4 +16,7 @@ package protocol TransactionObserver: AnyObject {
 
     /// Called when the applying connection's transaction has ended.
     func applyingHasEnded(isCommitted: Bool)
+
+    /// Called when the device has got other rules that concern its user.
+    func rulesHaveChanged()
 }

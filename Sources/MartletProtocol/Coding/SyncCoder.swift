@@ -4,9 +4,10 @@ package import MartletModel
 ///
 /// **Written form**: compact, members in a fixed order, optional members only if they are present.
 /// - Request: `clientId`, `protocol`, `maxRevision`, `acknowledged`, `dataSet`, `lineage`,
-///   `schema`, `rows` (only when true), `answerBytes`, `request`, `purged`, `check`, `changeSets`.
+///   `schema`, `rules`, `rows` (only when true), `answerBytes`, `request`, `purged`, `check`,
+///   `changeSets`.
 /// - Answer: `maxRevision`, `more` (only when true), `dataSet`, `lineage`, `schema`, `clientId`,
-///   `from`, `request`, `view`, `check`, `changeSets`.
+///   `from`, `request`, `view`, `rules`, `check`, `changeSets`.
 /// - Change set: `identifier`, `sequence`, `seen`, `dependencyIdentifier`, `timestamp`, `revision`,
 ///   `conflict`, `reason`, `message`, `retryAfter`, `difference` and `part` (each only when true),
 ///   `types`, then one member for each type in the order of `types`, always with all of `create`,

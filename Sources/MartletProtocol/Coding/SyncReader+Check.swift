@@ -215,7 +215,7 @@ extension SyncReader {
         return RangeHash(count: count, sum: sum)
     }
 
-    private mutating func readElements(
+    mutating func readElements(
         _ element: (inout SyncReader) throws(WireFault) -> Void
     ) throws(WireFault) {
         try json.enter(.array)

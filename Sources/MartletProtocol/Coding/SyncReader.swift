@@ -36,6 +36,7 @@ struct SyncReader {
             case "schema": request.schema = try reader.readName()
             case "purged": request.purged = try reader.readReceipt()
             case "check": request.check = try reader.readCheckRequest()
+            case "rules": request.rules = try reader.readName()
             case "rows": request.wantsRows = try reader.json.readBoolean()
             case "answerBytes": request.answerBytes = try reader.readCount()
             case "request": request.request = try reader.readName()
@@ -64,6 +65,7 @@ struct SyncReader {
             case "from": answer.from = try reader.readCount()
             case "request": answer.request = try reader.readName()
             case "view": answer.view = try reader.readCount()
+            case "rules": answer.rules = try reader.readRules()
             case "check": answer.check = try reader.readCheckAnswer()
             case "changeSets":
                 answer.changeSets = try reader.readChangeSets()

@@ -17,6 +17,7 @@ struct SyncWriter {
         json.member("dataSet", request.dataSet)
         json.member("lineage", request.lineage)
         json.member("schema", request.schema)
+        json.member("rules", request.rules)
         json.member("rows", request.wantsRows ? true : nil)
         json.member("answerBytes", request.answerBytes)
         json.member("request", request.request)
@@ -43,6 +44,10 @@ struct SyncWriter {
         json.member("from", answer.from)
         json.member("request", answer.request)
         json.member("view", answer.view)
+        if let rules = answer.rules {
+            json.name("rules")
+            write(rules)
+        }
         if let check = answer.check {
             json.name("check")
             try write(check)

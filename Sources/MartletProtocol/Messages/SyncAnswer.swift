@@ -24,6 +24,8 @@ package struct SyncAnswer: Hashable, Sendable {
     package var request: String?
     /// The number of the user's view: 0 if he sees everything; nil if there are no policies.
     package var view: Int64?
+    /// The rules that concern the user, if the device has others.
+    package var rules: UserRules?
     /// The comparison, if the request asked for one and the server could make it.
     package var check: CheckAnswer?
     /// The accepted sets, then the refused ones.

@@ -19,6 +19,8 @@ package struct SyncRequest: Hashable, Sendable {
     package var lineage: String?
     /// The fingerprint of the device's schema.
     package var schema: String?
+    /// The fingerprint of the rules that the device has; nil if it has none.
+    package var rules: String?
     /// Whether the device wants a difference, which has whole rows, instead of log entries, because
     /// it could not apply these.
     package var wantsRows = false

@@ -51,6 +51,16 @@ package struct RuleEvaluator {
             ?? refusal(of: row, of: type, .insert, { $0.check ?? $0.using })
     }
 
+    /// Returns whether the viewer may create some row, as far as it can be told without its values.
+    package func mayInsertSome(of type: Int, columns: [String]) -> Bool {
+        guard lacking(.insert, columns, of: type) == nil else { return false }
+        return !program.isSecured[type]
+            || program.policies[type].contains {
+                $0.isPermissive && $0.applies(to: .insert, viewer.roles)
+                    && ($0.check ?? $0.using) != nil
+            }
+    }
+
     /// Returns why the viewer may not change a row that he sees; nil if he may, and only the row
     /// that the change makes has to be judged.
     /// - Throws: What the storage throws.

@@ -53,6 +53,23 @@ extension RulesProgram {
         return reached
     }
 
+    /// Returns the types whose rows decide what somebody may do with a row of a type, with the type
+    /// itself.
+    package func typesJudged(with type: Int) -> Set<Int> {
+        var read: Set<Int> = [type]
+        for policy in policies[type] {
+            for node in [policy.using, policy.check].compactMap(\.self) {
+                node.visit { node in
+                    for source in node.query?.sources ?? [] {
+                        read.insert(source.type)
+                        read.formUnion(typesRead(by: source.type))
+                    }
+                }
+            }
+        }
+        return read
+    }
+
     func selecting(_ type: Int) -> [Policy] {
         policies[type].filter { $0.command == nil || $0.command == .select }
     }

@@ -2,6 +2,8 @@
 struct Statement {
     let position: TextPosition
     let content: Content
+    /// The positions of its tokens in the file's.
+    var tokens = 0..<0
 
     enum Content {
         case createPolicy(PolicyText)

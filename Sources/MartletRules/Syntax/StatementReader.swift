@@ -10,7 +10,10 @@ struct StatementReader {
         while true {
             while reader.tokens.skipSign(";") {}
             if reader.tokens.isAtEnd { return statements }
-            statements.append(try reader.statement())
+            let first = reader.tokens.index
+            var statement = try reader.statement()
+            statement.tokens = first..<reader.tokens.index
+            statements.append(statement)
             guard reader.tokens.isAtEnd || reader.tokens.current.isSign(";") else {
                 throw reader.tokens.unexpected("“;”")
             }

@@ -21,6 +21,13 @@ package enum CalendarDay {
         return era * 146_097 + dayOfEra - 719_468
     }
 
+    /// Returns the day of a moment in UTC.
+    /// - Parameter milliseconds: Milliseconds since 1970.
+    package static func days(milliseconds: Int64) -> Int64 {
+        let length: Int64 = 86_400_000
+        return milliseconds / length - (milliseconds % length < 0 ? 1 : 0)
+    }
+
     private static func number(_ digits: ArraySlice<UInt8>) -> Int64? {
         var number: Int64 = 0
         for digit in digits {

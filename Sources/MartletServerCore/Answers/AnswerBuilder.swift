@@ -31,6 +31,8 @@ struct AnswerBuilder {
         var own: [Revision: [UInt8]] = [:]
         /// The views between which the device moves; nil if it sees everything, and has.
         var views: ViewChange?
+        /// The rules that the device is to have; nil if it has them.
+        var rules: UserRules?
         /// True if the data set has policies.
         var hasPolicies = false
         var refused: [ChangeSet] = []
@@ -114,6 +116,7 @@ struct AnswerBuilder {
             head.from = query.since
             head.request = query.request
             head.view = query.views?.view.number ?? (query.hasPolicies ? View.everything : nil)
+            head.rules = query.rules
         }
         head.check = query.check
         let start: [UInt8]

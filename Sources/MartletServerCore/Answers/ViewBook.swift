@@ -1,4 +1,5 @@
 internal import MartletModel
+internal import MartletProtocol
 package import MartletRules
 import Synchronization
 
@@ -18,6 +19,10 @@ package final class ViewBook: Sendable {
 
     private struct State {
         var program: RulesProgram?
+        /// The rights of roles to types, unless everyone may do everything.
+        var roles: Rules?
+        /// The fingerprints of the rules that concern people.
+        var fingerprints: [Principal: String] = [:]
         /// Whether people with these roles and claims see everything.
         var isWhole: [Principal: Bool] = [:]
         /// The views of people as the log's end left them when they were last computed.
@@ -29,12 +34,47 @@ package final class ViewBook: Sendable {
 
     private let state = Mutex(State())
 
-    package init() {}
+    private let schema: Schema
+
+    init(_ schema: Schema) { self.schema = schema }
 
     /// The policies; nil if everyone sees everything.
     package var program: RulesProgram? {
         get { state.withLock { $0.program } }
-        set { state.withLock { $0 = State(program: newValue) } }
+        set { state.withLock { $0 = State(program: newValue, roles: $0.roles) } }
+    }
+
+    /// The rights of roles to types.
+    var roles: Rules {
+        get { state.withLock { $0.roles ?? .everything } }
+        set {
+            let roles = newValue == .everything ? nil : newValue
+            state.withLock { $0 = State(program: $0.program, roles: roles) }
+        }
+    }
+
+    /// Returns the rules that concern a person, unless his device has them.
+    /// - Parameters:
+    ///   - fingerprint: The fingerprint of those that the device has; nil if it has none.
+    func rules(
+        of principal: Principal, insteadOf fingerprint: String?
+    ) -> UserRules? {
+        let (program, roles, known) = state.withLock {
+            ($0.program, $0.roles, $0.fingerprints[principal])
+        }
+        guard program != nil || roles != nil else {
+            return fingerprint == nil ? nil : UserRules.none
+        }
+        if let known, known == fingerprint { return nil }
+        let rules =
+            if let program { UserRules(program, of: principal) } else {
+                UserRules(roles ?? .everything, of: principal, schema)
+            }
+        state.withLock { state in
+            if state.fingerprints.count >= Self.mostPeople { state.fingerprints = [:] }
+            state.fingerprints[principal] = rules.fingerprint
+        }
+        return rules.fingerprint == fingerprint ? nil : rules
     }
 
     /// Returns whether a person sees every record of every type.
@@ -99,6 +139,6 @@ package final class ViewBook: Sendable {
 
     /// Forgets all views, because a transaction that made some may have been rolled back.
     func forget() {
-        state.withLock { $0 = State(program: $0.program, isWhole: $0.isWhole) }
+        state.withLock { $0.views = [:] }
     }
 }

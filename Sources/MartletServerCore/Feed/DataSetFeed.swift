@@ -31,7 +31,7 @@ package final class DataSetFeed: Sendable {
     let identity: String
     let fingerprint: String
     /// Says what people see.
-    package let views = ViewBook()
+    package let views: ViewBook
     let answerBytes: Int
     let partBytes: Int
     /// True if other processes write to the log too, so that memory may be behind it.
@@ -63,13 +63,14 @@ package final class DataSetFeed: Sendable {
     ///
     /// - Parameter deltaBytes: The approximate memory for entries in the format for listeners.
     init(
-        cache: LogCache, deltaBytes: Int, identity: String, fingerprint: String,
+        cache: LogCache, deltaBytes: Int, identity: String, schema: Schema,
         answerBytes: Int, partBytes: Int, isShared: Bool
     ) {
         self.cache = cache
         deltaCache = DeltaCache(byteLimit: deltaBytes)
         self.identity = identity
-        self.fingerprint = fingerprint
+        fingerprint = schema.fingerprint
+        views = ViewBook(schema)
         self.answerBytes = answerBytes
         self.partBytes = partBytes
         self.isShared = isShared
@@ -205,6 +206,10 @@ package final class DataSetFeed: Sendable {
         query.request = admitted.request.request
         query.cursor = lineage?.cursor
         query.hasPolicies = views.program != nil
+        if !query.isPlainRequest {
+            query.rules = views.rules(
+                of: admitted.principal, insteadOf: admitted.request.rules)
+        }
         return query
     }
 

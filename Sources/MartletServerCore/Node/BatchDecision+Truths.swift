@@ -1,5 +1,6 @@
 import MartletModel
 import MartletProtocol
+import MartletRules
 
 extension BatchDecision {
     /// The approximate most records that the sets of one request to the storage name. One set is

@@ -14,7 +14,7 @@ package final class DataSetNode {
     package static let setsPerBatch = 32
 
     /// The rules for the roles of users. A change takes effect with the next batch.
-    package var rules: Rules
+    package var rules: Rules { didSet { feed.views.roles = rules } }
     /// The policies that say who may see and change which rows; nil if the data set has none. A change
     /// takes effect with the next batch.
     package var policies: RulesProgram? { didSet { feed.views.program = policies } }
@@ -67,8 +67,9 @@ package final class DataSetNode {
         log.release()
         feed = DataSetFeed(
             cache: cache, deltaBytes: min(4 << 20, cacheBytes / 4), identity: storage.identity,
-            fingerprint: storage.schema.fingerprint, answerBytes: answerBytes, partBytes: partBytes,
+            schema: storage.schema, answerBytes: answerBytes, partBytes: partBytes,
             isShared: storage.isShared)
+        feed.views.roles = rules
         log.consistently = { [weak self] (body) throws(StorageFault) in
             guard let self else { throw StorageFault(.failed, "the node is gone") }
             try whenCaughtUp(body)

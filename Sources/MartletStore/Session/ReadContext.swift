@@ -132,6 +132,11 @@ public class ReadContext {
         return try session.description(of: table)
     }
 
+    /// Notes that an observed read depends on all of some tables.
+    package func noteReading(of tables: [String]) {
+        if let recorder { session.note(Set(tables), recorder) }
+    }
+
     /// Returns the synchronised tables.
     /// - Throws: `StoreError` `.misuse` if the database is not synchronised.
     func synchronised() throws -> any SyncedTables {

@@ -43,6 +43,9 @@ public struct StoreError: Error, Hashable, Sendable {
         public static let newer = Kind(name: "newer")
         /// A hook refused the write.
         public static let vetoed = Kind(name: "vetoed")
+        /// The rules of the data set do not let the user make this change. The message says which one,
+        /// and `policy` names the restrictive policy, if one forbids it.
+        public static let permission = Kind(name: "permission")
         /// The caller used the store in a way that it does not allow: a nested call, a context
         /// outside its closure, or a closed database.
         public static let misuse = Kind(name: "misuse")
@@ -58,6 +61,8 @@ public struct StoreError: Error, Hashable, Sendable {
         case correctTheProgram
         /// Change the values, or decide which record is right.
         case correctTheValues
+        /// Leave the change out, or ask whoever gives the rights.
+        case askForTheRight
         /// Try again later. Nothing else is needed.
         case retry
         /// Make room on the disk, then try again.
@@ -84,6 +89,8 @@ public struct StoreError: Error, Hashable, Sendable {
     /// The key of the record, if the error is about one and its key is known. The key is part of
     /// the record, so only `debugDescription` shows it.
     public package(set) var key: RecordID?
+    /// The restrictive policy that does not allow the change, if one does not.
+    public package(set) var policy: String?
     /// The violated constraint, if there is one and SQLite reports it.
     public package(set) var constraint: Constraint?
     /// The values bound to the statement. Only `debugDescription` shows them.
@@ -100,6 +107,7 @@ public struct StoreError: Error, Hashable, Sendable {
         switch kind {
         case .schema, .unknown, .statement, .misuse: .correctTheProgram
         case .value, .constraint, .tooLarge, .vetoed: .correctTheValues
+        case .permission: .askForTheRight
         case .busy, .cancelled: .retry
         case .diskFull: .freeSpace
         case .newer: .updateTheApp
@@ -119,6 +127,7 @@ extension StoreError: CustomStringConvertible, CustomDebugStringConvertible {
         if let code { text += " [SQLite \(code)]" }
         if let table { text += " table: \(table)" }
         if let key { text += " key: \(key)" }
+        if let policy { text += " policy: \(policy)" }
         if let sql { text += " sql: \(sql)" }
         if !values.isEmpty { text += " values: \(values)" }
         return text

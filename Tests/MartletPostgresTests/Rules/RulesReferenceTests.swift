@@ -91,6 +91,17 @@ struct RulesReference {
         }
     }
 
+    /// Returns what judges for somebody: the rules themselves, or the part that a device of his has.
+    private mutating func evaluator(for viewer: Viewer) throws -> RuleEvaluator {
+        let rows = TestRows(tables: rules.rows)
+        guard chance.percent(50) else { return RuleEvaluator(program, for: viewer, over: rows) }
+        let excerpt = program.excerpt(for: viewer)
+        var asked = excerpt.viewer
+        asked.today = viewer.today
+        return RuleEvaluator(
+            try RulesProgram(excerpt.text, schema: program.schema), for: asked, over: rows)
+    }
+
     /// Compares what some people may see and do.
     /// - Returns: The differences.
     mutating func compare() throws -> [String] {
@@ -105,8 +116,7 @@ struct RulesReference {
             }
             if chance.percent(60) { claims["number"] = "\(chance.number(-1..<5))" }
             let viewer = Viewer(user: user, roles: Set(roles), claims: claims, today: Self.today)
-            let evaluator = RuleEvaluator(
-                program, for: viewer, over: TestRows(tables: rules.rows))
+            let evaluator = try evaluator(for: viewer)
             do {
                 try reference.asPerson(viewer) {
                     for type in rules.tables.indices { try compare(type, evaluator, viewer) }

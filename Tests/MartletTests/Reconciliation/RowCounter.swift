@@ -19,6 +19,8 @@ final class RowCounter: TransactionObserver {
     func applyingHasBegun() { collector.clear() }
     func applyingWillCommit(_ report: RebaseReport?) {}
 
+    func rulesHaveChanged() {}
+
     func applyingHasEnded(isCommitted: Bool) {
         let changed = collector.take().values.reduce(0) { $0 + $1.operations.count }
         if isCommitted { rows.append(changed) }

@@ -11,7 +11,8 @@ extension Command {
         ) { session in
             let id = try Values.id(session.arguments.operand(0), "PLAYER")
             let draft = try await session.organisation.roster.draft(of: id)
-            let editor = PlayerEditor(draft)
+            let editor = PlayerEditor(
+                draft, locked: try await session.organisation.roster.locked(of: id))
             Terminal.print(Line.player(draft.value))
             if session.hasServer { session.organisation.client.start() }
             for await line in Terminal.lines() {

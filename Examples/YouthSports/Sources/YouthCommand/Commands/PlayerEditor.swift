@@ -6,6 +6,8 @@ import YouthSports
 /// A form for one player, by lines of text: unsaved edits that hear of others' changes.
 final class PlayerEditor: Sendable {
     private let draft: Draft<Player>
+    /// The fields that the user may not change.
+    private let locked: [String]
     /// What is answered when the player is about to change under the form.
     private let answer = Mutex(DraftAnswer.take)
 
@@ -21,8 +23,9 @@ final class PlayerEditor: Sendable {
           discard    end without saving
         """
 
-    init(_ draft: Draft<Player>) {
+    init(_ draft: Draft<Player>, locked: [String]) {
         self.draft = draft
+        self.locked = locked
         draft.onChange { [weak self] notice in
             guard let self else { return .take }
             let answer = self.answer.withLock { $0 }
@@ -37,7 +40,11 @@ final class PlayerEditor: Sendable {
     func take(_ line: String) async throws -> Bool {
         switch line {
         case "": break
-        case "show": Terminal.print(Line.player(draft.value))
+        case "show":
+            Terminal.print(Line.player(draft.value))
+            if !locked.isEmpty {
+                Terminal.print("you may not change \(locked.joined(separator: ", "))")
+            }
         case "take": answer.withLock { $0 = .take }
         case "keep": answer.withLock { $0 = .keep }
         case "new": answer.withLock { $0 = .saveAsNew }
@@ -57,6 +64,9 @@ final class PlayerEditor: Sendable {
         let parts = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2 else {
             throw UsageError("“\(line)” is not understood. \(Self.help)")
+        }
+        guard !locked.contains(String(parts[0])) else {
+            throw UsageError("You may not change the \(parts[0]) of this player.")
         }
         let value = String(parts[1])
         switch parts[0] {

@@ -1,4 +1,4 @@
-import MartletStore
+import Martlet
 
 /// The area “roster”: who plays where.
 public struct RosterCenter: DataCenter {
@@ -54,6 +54,15 @@ public struct RosterCenter: DataCenter {
             return try await database.draft(of: players, id)
         } catch let error as StoreError where error.kind == .unknown {
             throw OrganisationError.noPlayer(id)
+        }
+    }
+
+    /// The columns of a player that this device's user may not change.
+    public func locked(of id: RecordID) async throws -> [String] {
+        try await reading { context in
+            try ["name", "birthday", "shirt", "notes"].filter {
+                try !context.may(.update, "players", id, [$0])
+            }
         }
     }
 

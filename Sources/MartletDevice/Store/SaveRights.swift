@@ -1,0 +1,99 @@
+internal import MartletModel
+internal import MartletProtocol
+internal import MartletRules
+internal import MartletStore
+internal import SQLiteKit
+internal import SQLiteRecords
+
+/// The rights of the device's user to change records, by the rules that the device knows.
+///
+/// The tables have the records that the user may see, so the conditions of policies find on the device
+/// the rows that they find on the server. The server judges again, by its own state.
+struct SaveRights {
+    private let store: LocalStore
+    let program: RulesProgram
+    let evaluator: (RowLookups) -> RuleEvaluator
+
+    /// Reads the rights from a file. Nil if every change may be tried: there are no rules, or they do
+    /// not fit the file's tables, or the tables lack records.
+    /// - Parameter now: Milliseconds since 1970.
+    init?(_ store: LocalStore, now: Int64) throws {
+        guard let known = try KnownRules.read(from: store), let program = known.program else {
+            return nil
+        }
+        let standing = try Standing(store)
+        guard standing.missing == nil, standing.refetching == nil else { return nil }
+        self.store = store
+        self.program = program
+        evaluator = known.evaluator(program, now: now)
+    }
+
+    /// Returns look-ups in the file's tables.
+    func lookups() -> RowLookups {
+        RowLookups { [store] in try store.tables.ruleRows(of: $0, where: $1, isAmong: $2) }
+    }
+
+    /// Checks the changes of a save, whose transaction is open.
+    /// - Throws: `StoreError` `.permission` if the rules do not allow one of them.
+    /// - Complexity: O(*n*) in the changes, each with the look-ups of its policies.
+    func check(_ changes: [RecordChange]) throws {
+        // Nobody knows the earlier values of generated columns.
+        guard !changes.contains(where: { $0.operation != .create && hasGenerated($0.type) }),
+            let found = try set(of: changes).finding(evaluator, over: lookups)
+        else { return }
+        let type = store.schema.types[found.address.type].name
+        let clause =
+            found.refusal?.clause(found.command, type: type)
+            ?? "they do not show you this record of “\(type)”"
+        var error = StoreError(
+            .permission,
+            "The rules do not allow this: \(clause). Nothing was saved. Leave the change out, or ask"
+                + " for the right to make it.")
+        error.table = type
+        error.key = found.address.id
+        if case .restricted(let policy) = found.refusal { error.policy = policy }
+        throw error
+    }
+
+    private func hasGenerated(_ type: Int) -> Bool {
+        store.schema.types[type].attributes.contains(where: \.isGenerated)
+    }
+
+    /// Returns changes as the server judges them: new records in the order in which they are sent.
+    private func set(of changes: [RecordChange]) throws -> JudgedSet {
+        var set = JudgedSet()
+        for change in changes.sorted(by: isSentBefore) {
+            let address = RecordAddress(change.type, change.id)
+            let judged = JudgedSet.Change(address, columns: change.after.names)
+            switch change.operation {
+            case .create: set.creates.append(judged)
+            case .update: set.updates.append(judged)
+            case .delete: set.deletes.append(judged)
+            }
+            if let before = change.before {
+                let attributes = store.schema.types[change.type].attributes
+                set.before[address] =
+                    [change.id.value] + attributes.map { before[$0.name] ?? .null }
+            }
+            if change.operation != .delete,
+                let after = try store.tables[change.type].read(change.id)
+            {
+                set.after[address] = [change.id.value] + after.values
+            }
+        }
+        return set
+    }
+
+    private func isSentBefore(_ one: RecordChange, _ other: RecordChange) -> Bool {
+        if one.type != other.type { return store.numbers[one.type] < store.numbers[other.type] }
+        switch (one.id, other.id) {
+        case (.integer(let one), .integer(let other)): return one.magnitude < other.magnitude
+        case (.text(let one), .text(let other)):
+            return one.utf8.lexicographicallyPrecedes(other.utf8)
+        default: return false
+        }
+    }
+}
+
+@available(*, unavailable)
+extension SaveRights: Sendable {}

@@ -1,0 +1,84 @@
+internal import MartletModel
+
+extension RulesProgram {
+    /// The part of a rules file that decides what somebody may do, and what it asks about him.
+    package struct Excerpt: Hashable, Sendable {
+        /// Statements of a rules file.
+        package var text: String
+        /// The user, the roles and the claims for which the statements ask.
+        package var viewer: Viewer
+    }
+
+    /// Returns the statements that concern somebody: his roles' policies and privileges, and everyone's.
+    /// They are without comments. A program that is read from them judges his changes as this one does.
+    /// - Complexity: O(*n*) in the length of the file.
+    package func excerpt(for viewer: Viewer) -> Excerpt {
+        // The file was read before.
+        guard let statements = try? StatementReader.statements(of: text),
+            let tokens = try? Lexer.tokens(of: text)
+        else { preconditionFailure("a program has a rules file that can be read") }
+        let scalars = Array(text.unicodeScalars)
+        var lines = withdrawals(statements)
+        for statement in statements where concerns(statement, viewer.roles) {
+            let words = tokens[statement.tokens].map { token in
+                String(
+                    String.UnicodeScalarView(
+                        scalars[token.position.offset..<token.end.offset]))
+            }
+            lines.append(words.joined(separator: " ") + ";")
+        }
+        return Excerpt(text: lines.joined(separator: "\n"), viewer: asked(of: viewer))
+    }
+
+    /// Returns statements without which a type would count as one that no GRANT names.
+    private func withdrawals(_ statements: [Statement]) -> [String] {
+        var named: Set<Int> = []
+        for statement in statements {
+            guard case .privileges(let text) = statement.content, text.isGrant else { continue }
+            guard let types = text.types else {
+                named = Set(schema.types.indices)
+                break
+            }
+            named.formUnion(types.compactMap { try? Resolver.position(of: $0, in: schema) })
+        }
+        return named.sorted().map {
+            "REVOKE ALL ON \(Self.quoted(schema.types[$0].name)) FROM PUBLIC;"
+        }
+    }
+
+    /// Returns a name in double quotes, as a rules file has it.
+    package static func quoted(_ name: String) -> String {
+        let parts = name.split(separator: "\"", omittingEmptySubsequences: false)
+        return "\"\(parts.joined(separator: "\"\""))\""
+    }
+
+    private func concerns(_ statement: Statement, _ roles: Set<String>) -> Bool {
+        let named: [NameText]
+        switch statement.content {
+        case .createPolicy(let policy): named = policy.roles
+        case .privileges(let privileges): named = privileges.roles
+        case .rowSecurity: return true
+        }
+        return named.isEmpty || named.contains { roles.contains($0.name) }
+    }
+
+    /// Returns the facts about somebody for which the policies of his roles and the privileges ask.
+    private func asked(of viewer: Viewer) -> Viewer {
+        var asked = Viewer()
+        for type in schema.types.indices {
+            for role in privileges[type].keys.compactMap(\.self) { asked.roles.insert(role) }
+            for policy in policies[type] {
+                asked.roles.formUnion(policy.roles)
+                guard policy.roles.isEmpty || !policy.roles.isDisjoint(with: viewer.roles) else {
+                    continue
+                }
+                let inputs = inputs(of: policy)
+                asked.roles.formUnion(inputs.roles)
+                if inputs.user { asked.user = viewer.user }
+                for claim in inputs.claims { asked.claims[claim] = viewer.claims[claim] }
+            }
+        }
+        asked.roles.formIntersection(viewer.roles)
+        return asked
+    }
+}
