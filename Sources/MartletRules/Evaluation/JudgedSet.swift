@@ -139,6 +139,9 @@ extension RuleRefusal {
         case .privilege(_, let columns):
             let list = columns.map { "“\($0)”" }.joined(separator: ", ")
             return "you may not write \(list) of “\(type)”"
+        case .unreadable(let read):
+            return
+                "the policies of “\(type)” read “\(read)”, and you may not read records of “\(read)”"
         case .unpermitted:
             return "no policy lets you \(command == nil ? "leave" : verb) \(row)"
         case .restricted(let policy):

@@ -62,6 +62,15 @@ indirect enum Node: Sendable {
         for child in children { child.visit(body) }
     }
 
+    /// The types whose rows the queries inside read.
+    var typesRead: Set<Int> {
+        var types: Set<Int> = []
+        visit { node in
+            for source in node.query?.sources ?? [] { types.insert(source.type) }
+        }
+        return types
+    }
+
     /// Returns the highest frame below a limit whose row is read; nil if none is.
     func highestFrame(below limit: Int) -> Int? {
         var highest: Int?

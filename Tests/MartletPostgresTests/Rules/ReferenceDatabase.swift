@@ -117,6 +117,15 @@ struct ReferenceDatabase {
         return Set(try (0..<answer.count).map { try answer.text($0, 0) })
     }
 
+    /// Returns the ids that the present role may see of a table; nil if PostgreSQL does not let it read the
+    /// table.
+    func ids(of table: String) throws -> Set<Int64>? {
+        let sql = "SELECT id FROM \(table)"
+        guard try attempt(sql) != nil else { return nil }
+        let answer = try connection.query(sql)
+        return Set(try (0..<answer.count).map { try answer.integer($0, 0) })
+    }
+
     /// Sets the id of the next record, within a transaction.
     func setNextID(_ id: Int64) throws { try set("id", to: "\(id)") }
 
