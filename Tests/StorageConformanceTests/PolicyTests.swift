@@ -51,6 +51,55 @@ struct PolicyTests {
         return server
     }
 
+    private static let tree = """
+        CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT, owner TEXT);
+        CREATE TABLE nodes (
+            id INTEGER PRIMARY KEY, parent INTEGER REFERENCES nodes (id) ON DELETE CASCADE,
+            team_id INTEGER REFERENCES teams (id) ON DELETE SET NULL, name TEXT);
+        """
+
+    private static let treeRules = """
+        CREATE POLICY own ON teams USING (owner = martlet_user());
+        CREATE POLICY every ON nodes FOR SELECT USING (true);
+        CREATE POLICY roots ON nodes FOR DELETE USING (name = 'root');
+        """
+
+    @Test(
+        "the effects of ON DELETE actions need no right if a set names them, and nothing else passes with them",
+        arguments: StorageKind.all)
+    func namedActions(kind: StorageKind) async throws {
+        let server = try await TestDataSet(kind, Self.tree)
+        try server.send(
+            SetText().create("teams", "-1", #""name":"A","owner":"ann""#)
+                .create("nodes", "-1", #""name":"root""#)
+                .create("nodes", "-2", #""name":"child","parent":-1"#)
+                .create("nodes", "-3", #""name":"grandchild","parent":-2,"team_id":-1"#)
+                .create("nodes", "-4", #""name":"alone""#)
+                .create("nodes", "-5", #""name":"one","parent":-4"#))
+        // A loop of records does not explain itself.
+        try server.send(SetText().update("nodes", "4", #""revision":1,"parent":5"#))
+        try server.secure(by: Self.treeRules)
+        for (index, set) in [
+            SetText().delete("nodes", "2", #""revision":1"#),
+            SetText().delete("nodes", "4", #""revision":2"#).delete("nodes", "5", #""revision":1"#),
+            SetText().update("nodes", "3", #""revision":1,"team_id":null"#),
+            SetText().delete("teams", "1", #""revision":1"#)
+                .update("nodes", "3", #""revision":1,"team_id":null,"name":"x""#),
+            SetText().delete("teams", "1", #""revision":1"#)
+                .update("nodes", "2", #""revision":1,"team_id":null"#),
+        ].enumerated() {
+            let refused = try server.send(set, from: "d3", as: Self.ann)
+            #expect(refused.reason == .permission, "set \(index): \(refused)")
+        }
+        let team = SetText().delete("teams", "1", #""revision":1"#)
+            .update("nodes", "3", #""revision":1,"team_id":null"#)
+        #expect(try server.send(team, from: "d3", as: Self.ann).revision == 3)
+        let branch = SetText().delete("nodes", "3", #""revision":3"#)
+            .delete("nodes", "2", #""revision":1"#).delete("nodes", "1", #""revision":1"#)
+        #expect(try server.send(branch, from: "d3", as: Self.ann).revision == 4)
+        #expect(try server.rows("SELECT count(*) FROM nodes") == "2")
+    }
+
     @Test(
         "a record that a person may not see is one that does not exist", arguments: StorageKind.all)
     func hidden(kind: StorageKind) async throws {

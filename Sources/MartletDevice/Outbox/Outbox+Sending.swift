@@ -61,38 +61,35 @@ extension Outbox {
         sequence: Int64, identifier: String, seen: Revision, timestamp: String,
         _ former: FormerNames
     ) throws -> [UInt8] {
-        func attributes(of change: StoredChange) throws -> Attributes {
-            former.sent(try change.attributes(), type: change.number, sequence: sequence)
-        }
         var set = ChangeSet()
         set.identifier = identifier
         set.sequence = sequence
         set.seen = seen
         set.timestamp = timestamp
+        // The bytes that were written when the change was captured.
+        var attributes: [[UInt8]] = []
         for change in try changes(of: sequence) {
             let name = try store.typeName(ofNumber: change.number)
             if set.types.last?.name != name {
                 set.types.append(TypeChanges(name: name))
             }
             let last = set.types.count - 1
+            var entry = RecordEntry(id: change.id)
             switch change.operation {
-            case .create:
-                set.types[last].create.append(change.id)
-                set.types[last].entries.append(
-                    RecordEntry(id: change.id, attributes: try attributes(of: change)))
-            case .update:
-                set.types[last].update.append(change.id)
-                set.types[last].entries.append(
-                    RecordEntry(
-                        id: change.id, revision: change.baseRevision,
-                        attributes: try attributes(of: change)))
-            case .delete:
-                set.types[last].delete.append(change.id)
-                set.types[last].entries.append(
-                    RecordEntry(id: change.id, revision: change.baseRevision))
+            case .create: set.types[last].create.append(change.id)
+            case .update: set.types[last].update.append(change.id)
+            case .delete: set.types[last].delete.append(change.id)
             }
+            if change.operation != .create { entry.revision = change.baseRevision }
+            set.types[last].entries.append(entry)
+            attributes.append(
+                former.isEmpty
+                    ? change.after ?? []
+                    : try SyncCoder.encode(
+                        former.sent(
+                            change.attributes(), type: change.number, sequence: sequence)))
         }
-        return try SyncCoder.encode(set)
+        return try SyncCoder.encode(set, attributes: attributes)
     }
 
     /// Returns the sequence up to which every set has been answered, and the answer stored.

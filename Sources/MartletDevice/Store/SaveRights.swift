@@ -38,21 +38,39 @@ struct SaveRights {
     /// - Complexity: O(*n*) in the changes, each with the look-ups of its policies.
     func check(_ changes: [RecordChange]) throws {
         // Nobody knows the earlier values of generated columns.
-        guard !changes.contains(where: { $0.operation != .create && hasGenerated($0.type) }),
-            let found = try set(of: changes).finding(evaluator, over: lookups)
-        else { return }
-        let type = store.schema.types[found.address.type].name
-        let clause =
-            found.refusal?.clause(found.command, type: type)
-            ?? "they do not show you this record of “\(type)”"
+        guard !changes.contains(where: { $0.operation != .create && hasGenerated($0.type) }) else {
+            return
+        }
+        let (set, after) = try set(of: changes)
+        let earlier = lookups()
+        set.undo(in: earlier)
+        let former = try set.former(by: evaluator(earlier))
+        if let hidden = former.hidden.first {
+            throw refusal(of: hidden, "they do not show you this record of “\(name(of: hidden))”")
+        }
+        let later = lookups()
+        let found =
+            try former.finding
+            ?? set.finding(after: former, after, by: evaluator(later), over: later) { address, _ in
+                later.restore(address)
+            }
+        guard let found else { return }
+        var error = refusal(
+            of: found.address, found.refusal.clause(found.command, type: name(of: found.address)))
+        if case .restricted(let policy) = found.refusal { error.policy = policy }
+        throw error
+    }
+
+    private func name(of address: RecordAddress) -> String { store.schema.types[address.type].name }
+
+    private func refusal(of address: RecordAddress, _ clause: String) -> StoreError {
         var error = StoreError(
             .permission,
             "The rules do not allow this: \(clause). Nothing was saved. Leave the change out, or ask"
                 + " for the right to make it.")
-        error.table = type
-        error.key = found.address.id
-        if case .restricted(let policy) = found.refusal { error.policy = policy }
-        throw error
+        error.table = name(of: address)
+        error.key = address.id
+        return error
     }
 
     private func hasGenerated(_ type: Int) -> Bool {
@@ -60,11 +78,15 @@ struct SaveRights {
     }
 
     /// Returns changes as the server judges them: new records in the order in which they are sent.
-    private func set(of changes: [RecordChange]) throws -> JudgedSet {
+    /// - Returns: The set, and the rows that it leaves.
+    private func set(
+        of changes: [RecordChange]
+    ) throws -> (set: JudgedSet, after: [RecordAddress: RuleRow]) {
         var set = JudgedSet()
+        var rows: [RecordAddress: RuleRow] = [:]
         for change in changes.sorted(by: isSentBefore) {
             let address = RecordAddress(change.type, change.id)
-            let judged = JudgedSet.Change(address, columns: change.after.names)
+            let judged = JudgedSet.Change(address, change.after)
             switch change.operation {
             case .create: set.creates.append(judged)
             case .update: set.updates.append(judged)
@@ -78,10 +100,10 @@ struct SaveRights {
             if change.operation != .delete,
                 let after = try store.tables[change.type].read(change.id)
             {
-                set.after[address] = [change.id.value] + after.values
+                rows[address] = [change.id.value] + after.values
             }
         }
-        return set
+        return (set, rows)
     }
 
     private func isSentBefore(_ one: RecordChange, _ other: RecordChange) -> Bool {

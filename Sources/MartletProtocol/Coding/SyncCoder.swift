@@ -87,6 +87,18 @@ package enum SyncCoder {
         return writer.json.bytes
     }
 
+    /// Encodes a change set whose attributes are encoded already.
+    /// - Parameter attributes: The attributes of each entry, in the order of the entries, as `encode` has
+    ///   written them. No name among them is one that the wire uses itself.
+    package static func encode(
+        _ changeSet: ChangeSet, attributes: [[UInt8]]
+    ) throws(WireFault) -> [UInt8] {
+        var writer = SyncWriter()
+        writer.encoded = attributes[...]
+        try writer.write(changeSet)
+        return writer.json.bytes
+    }
+
     /// Encodes attributes.
     /// - Throws: `WireFault` if a value cannot be written (NaN, infinity).
     package static func encode(_ attributes: Attributes) throws(WireFault) -> [UInt8] {

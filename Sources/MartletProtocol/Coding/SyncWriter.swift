@@ -7,6 +7,8 @@ struct SyncWriter {
     private var names: [String] = []
     /// The encoded form of each name: `,"name":`.
     private var keys: [[UInt8]] = []
+    /// The encoded attributes of the next entries; nil if the entries have their attributes.
+    var encoded: ArraySlice<[UInt8]>?
 
     mutating func writeHead(_ request: SyncRequest) {
         json.beginObject()
@@ -131,7 +133,11 @@ struct SyncWriter {
         case nil: break
         }
         json.member("revision", entry.revision)
-        if !entry.attributes.isEmpty { try write(entry.attributes) }
+        if let object = encoded?.popFirst() {
+            json.members(of: object)
+        } else if !entry.attributes.isEmpty {
+            try write(entry.attributes)
+        }
         json.endObject()
     }
 

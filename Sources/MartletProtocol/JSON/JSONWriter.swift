@@ -97,6 +97,14 @@ package struct JSONWriter {
         needsComma = true
     }
 
+    /// Writes the members of an object that another writer has written into the open one.
+    mutating func members(of object: [UInt8]) {
+        guard object.count > 2 else { return }
+        separate()
+        bytes.append(contentsOf: object[1..<object.count - 1])
+        needsComma = true
+    }
+
     // MARK: Members
 
     /// Writes a member, or nothing if there is no value.

@@ -6,16 +6,19 @@ package import MartletModel
 /// The records that a set changes or deletes are judged in the state before it. Its new and changed
 /// rows are judged once they are written: a condition finds the rows that come earlier, and neither the
 /// row itself nor later ones. So no set gives its author a right that the set itself needs.
+///
+/// A device sends the effects of ON DELETE actions like other changes. As in PostgreSQL they need no
+/// right, apart from that to see the record.
 package struct JudgedSet: Sendable {
     /// A change of one record.
     package struct Change: Sendable {
         package let address: RecordAddress
-        /// The columns that it writes.
-        package let columns: [String]
+        /// The values that it writes; none for a delete.
+        package let attributes: Attributes
 
-        package init(_ address: RecordAddress, columns: [String] = []) {
+        package init(_ address: RecordAddress, _ attributes: Attributes = Attributes()) {
             self.address = address
-            self.columns = columns
+            self.attributes = attributes
         }
     }
 
@@ -24,8 +27,19 @@ package struct JudgedSet: Sendable {
         package let address: RecordAddress
         /// The command that is not allowed; nil if only the row is not that an UPDATE has made.
         package let command: PolicyCommand?
-        /// The reason; nil if the record cannot be seen.
-        package let refusal: RuleRefusal?
+        package let refusal: RuleRefusal
+    }
+
+    /// The judgement in the state before a set.
+    package struct Former: Sendable {
+        /// The records that somebody may not see. For him they do not exist.
+        package var hidden: Set<RecordAddress> = []
+        /// The first of the others that he may not change.
+        package var finding: Finding?
+        /// The updates that only empty references to records that the set deletes.
+        fileprivate var actions: Set<RecordAddress> = []
+
+        package init() {}
     }
 
     package var creates: [Change] = []
@@ -33,87 +47,154 @@ package struct JudgedSet: Sendable {
     package var deletes: [Change] = []
     /// The rows before the set of the records that it changes or deletes.
     package var before: [RecordAddress: RuleRow] = [:]
-    /// The rows that it has left of the records that it creates or changes.
-    package var after: [RecordAddress: RuleRow] = [:]
 
     package init() {}
 
-    /// Returns the first change that somebody may not make; nil if there is none.
+    /// Judges the records in the state before the set.
     ///
-    /// - Parameters:
-    ///   - evaluator: Makes what judges over look-ups.
-    ///   - rows: Makes look-ups in the rows as the set has left them.
     /// - Throws: What the storage throws.
     /// - Complexity: O(*n*) in the changes, each with the look-ups of its policies.
-    package func finding(
-        _ evaluator: (RowLookups) -> RuleEvaluator, over rows: () -> RowLookups
-    ) throws -> Finding? {
-        let former = rows()
-        undo(in: former)
-        let judge = evaluator(former)
+    package func former(by evaluator: RuleEvaluator) throws -> Former {
+        var former = Former()
+        let deleted = try deleted(by: evaluator, &former)
         for change in updates {
-            if let found = try finding(
-                change, .update, judge,
-                { old throws in
-                    try judge.refusalToUpdate(old, columns: change.columns, of: change.address.type)
-                })
-            {
-                return found
+            guard let old = try shown(change, evaluator, &former) else { continue }
+            if deleted.empty(change.attributes, of: old, change.address.type) {
+                former.actions.insert(change.address)
+            } else if former.finding == nil {
+                former.finding = try evaluator.refusalToUpdate(
+                    old, columns: change.attributes.names, of: change.address.type
+                ).map { Finding(address: change.address, command: .update, refusal: $0) }
             }
         }
+        for change in creates where former.finding == nil {
+            former.finding = evaluator.lackedPrivilege(
+                .insert, change.attributes.names, of: change.address.type
+            ).map { Finding(address: change.address, command: .insert, refusal: $0) }
+        }
+        return former
+    }
+
+    /// Returns the record before the set; nil if it is hidden.
+    private func shown(
+        _ change: Change, _ evaluator: RuleEvaluator, _ former: inout Former
+    ) throws -> RuleRow? {
+        if let old = before[change.address],
+            try evaluator.maySelect(old, of: change.address.type)
+        {
+            return old
+        }
+        former.hidden.insert(change.address)
+        return nil
+    }
+
+    /// Returns the records that the set may delete.
+    private func deleted(
+        by evaluator: RuleEvaluator, _ former: inout Former
+    ) throws -> DeletedRecords {
+        var deleted = DeletedRecords(evaluator.program.schema)
+        var refused: [(row: RuleRow, finding: Finding)] = []
         for change in deletes {
-            if let found = try finding(
-                change, .delete, judge,
-                { old throws in
-                    try judge.refusalToDelete(old, of: change.address.type)
-                })
-            {
-                return found
+            guard let old = try shown(change, evaluator, &former) else { continue }
+            if let refusal = try evaluator.refusalToDelete(old, of: change.address.type) {
+                refused.append(
+                    (old, Finding(address: change.address, command: .delete, refusal: refusal)))
+            } else {
+                deleted.insert(change.address)
             }
         }
-        return try findingAfterwards(evaluator, rows())
-    }
-
-    /// Lets look-ups find all records of the set as they were before it.
-    private func undo(in rows: RowLookups) {
-        for create in creates { rows.replace(create.address, by: nil) }
-        for (address, row) in before { rows.replace(address, by: row) }
-    }
-
-    private func finding(
-        _ change: Change, _ command: PolicyCommand, _ judge: RuleEvaluator,
-        _ refusal: (RuleRow) throws -> RuleRefusal?
-    ) throws -> Finding? {
-        guard let old = before[change.address],
-            try judge.maySelect(old, of: change.address.type)
-        else { return Finding(address: change.address, command: command, refusal: nil) }
-        return try refusal(old).map {
-            Finding(address: change.address, command: command, refusal: $0)
+        // Each round finds those that are deleted with those of the round before.
+        while true {
+            let count = refused.count
+            refused.removeAll { row, finding in
+                guard deleted.remove(row, finding.address.type) else { return false }
+                deleted.insert(finding.address)
+                return true
+            }
+            if refused.count == count { break }
         }
+        former.finding = refused.first?.finding
+        return deleted
     }
 
-    private func findingAfterwards(
-        _ evaluator: (RowLookups) -> RuleEvaluator, _ rows: RowLookups
+    /// Returns the first new or changed row that somebody may not leave; nil if there is none.
+    ///
+    /// - Parameters:
+    ///   - former: The judgement in the state before.
+    ///   - after: The rows that the set leaves.
+    ///   - rows: The look-ups of the evaluator; nothing was looked up yet.
+    ///   - reveal: Lets later conditions find a row that was judged.
+    /// - Throws: What the storage throws.
+    /// - Complexity: As `former`.
+    package func finding(
+        after former: Former, _ after: [RecordAddress: RuleRow], by evaluator: RuleEvaluator,
+        over rows: RowLookups, reveal: (RecordAddress, RuleRow) -> Void
     ) throws -> Finding? {
-        guard !creates.isEmpty || !updates.isEmpty else { return nil }
         undo(in: rows)
-        let judge = evaluator(rows)
         for create in creates {
-            guard let row = after[create.address] else { continue }
-            let type = create.address.type
-            if let found = try judge.refusalToInsert(row, columns: create.columns, of: type) {
-                return Finding(address: create.address, command: .insert, refusal: found)
+            let (address, columns) = (create.address, create.attributes.names)
+            guard let row = after[address] else { continue }
+            if let found = try evaluator.refusalToInsert(row, columns: columns, of: address.type) {
+                return Finding(address: address, command: .insert, refusal: found)
             }
-            rows.restore(create.address)
+            reveal(address, row)
         }
         for update in updates {
             guard let row = after[update.address] else { continue }
-            if let found = try judge.refusalToLeave(row, of: update.address.type) {
+            if !former.actions.contains(update.address),
+                let found = try evaluator.refusalToLeave(row, of: update.address.type)
+            {
                 return Finding(address: update.address, command: nil, refusal: found)
             }
-            rows.restore(update.address)
+            reveal(update.address, row)
         }
         return nil
+    }
+
+    /// Lets look-ups find all records of the set as they were before it.
+    package func undo(in rows: RowLookups) {
+        for create in creates { rows.replace(create.address, by: nil) }
+        for (address, row) in before { rows.replace(address, by: row) }
+    }
+}
+
+/// Records that a set may delete, and what ON DELETE actions do with them.
+private struct DeletedRecords {
+    private let schema: Schema
+    private var records: Set<RecordAddress> = []
+
+    init(_ schema: Schema) { self.schema = schema }
+
+    mutating func insert(_ address: RecordAddress) { records.insert(address) }
+
+    /// Returns whether an action deletes a row with these records.
+    func remove(_ row: RuleRow, _ type: Int) -> Bool {
+        schema.types[type].references.contains {
+            $0.onDelete == .cascade && isHeld($0, by: row, type)
+        }
+    }
+
+    /// Returns whether a change is only that of actions that empty a row's references to these records.
+    func empty(_ attributes: Attributes, of row: RuleRow, _ type: Int) -> Bool {
+        guard !records.isEmpty, !attributes.isEmpty else { return false }
+        return zip(attributes.names, attributes.values).allSatisfy { name, value in
+            value == .null
+                && schema.types[type].references.contains {
+                    $0.attribute == name && $0.onDelete == .setNull && isHeld($0, by: row, type)
+                }
+        }
+    }
+
+    /// Returns whether a row refers to one of the records.
+    private func isHeld(_ reference: Reference, by row: RuleRow, _ type: Int) -> Bool {
+        guard let target = schema.index(of: reference.target),
+            let column = schema.types[type].index(ofAttribute: reference.attribute)
+        else { return false }
+        switch row[column + 1] {
+        case .integer(let number): return records.contains(RecordAddress(target, .integer(number)))
+        case .text(let text): return records.contains(RecordAddress(target, .text(text)))
+        default: return false
+        }
     }
 }
 

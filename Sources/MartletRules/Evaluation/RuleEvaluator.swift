@@ -68,7 +68,7 @@ package struct RuleEvaluator {
 
     /// Returns whether the viewer may create some row, as far as it can be told without its values.
     package func mayInsertSome(of type: Int, columns: [String]) -> Bool {
-        guard lacking(.insert, columns, of: type) == nil else { return false }
+        guard lackedPrivilege(.insert, columns, of: type) == nil else { return false }
         return !program.isSecured[type]
             || program.policies[type].contains {
                 $0.isPermissive && $0.applies(to: .insert, viewer.roles)
