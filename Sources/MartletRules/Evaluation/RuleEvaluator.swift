@@ -107,7 +107,7 @@ package struct RuleEvaluator {
         let missing = columns.filter {
             !program.mayUse(command, [$0], of: type, roles: viewer.roles)
         }
-        let mayUseSome = missing.count < columns.count
+        let mayUseSome = program.mayUse(command, of: type, roles: viewer.roles)
         return .privilege(command, columns: mayUseSome ? missing : [])
     }
 

@@ -303,6 +303,15 @@ final class JudgedServer {
                 if try reference.attempt(statement.look) != 1 { judgement.isHidden = true }
                 if try reference.attempt(statement.trial) != 1 { judgement.isAllowed = false }
             }
+            for changes in set.types {
+                for entry in changes.entries where changes.create.contains(entry.id) {
+                    let rights = entry.attributes.names.map {
+                        " AND has_column_privilege('\(changes.name)', '\($0)', 'INSERT')"
+                    }
+                    let trial = "SELECT 1 WHERE true\(rights.joined())"
+                    if try reference.attempt(trial) != 1 { judgement.isAllowed = false }
+                }
+            }
             // The others do not leave rows.
             guard judgement.isAcceptable == true else { return }
             try judgeRows(of: set, statements.compactMap(\.update), &judgement)

@@ -95,9 +95,9 @@ struct RulesReference {
     }
 
     /// Returns what judges for somebody: the rules themselves, or the part that a device of his has.
-    private mutating func evaluator(for viewer: Viewer) throws -> RuleEvaluator {
+    private func evaluator(for viewer: Viewer) throws -> RuleEvaluator {
         let rows = TestRows(tables: rules.rows)
-        guard chance.percent(50) else { return RuleEvaluator(program, for: viewer, over: rows) }
+        guard seed % 2 == 1 else { return RuleEvaluator(program, for: viewer, over: rows) }
         let excerpt = program.excerpt(for: viewer)
         var asked = excerpt.viewer
         asked.today = viewer.today

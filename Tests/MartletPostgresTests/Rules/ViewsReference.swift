@@ -28,6 +28,8 @@ final class ViewsReference {
     /// How many records came to devices or left them while they were settled, how many they had in all
     /// comparisons, and how many there were.
     private var rows = (moved: 0, shown: 0, all: 0)
+    /// The saves about which devices and the server were compared, and those that both refused.
+    private var verdicts = (all: 0, early: 0)
     private var story: [String] = []
 
     /// - Parameter make: Makes the server and the reference of the rules.
@@ -57,7 +59,7 @@ final class ViewsReference {
             "accepted": world.counts.accepted, "refused": world.counts.refused,
             "stale": world.counts.stale, "unclear": world.counts.unclear,
             "cut": world.counts.cut, "begun": world.counts.begun, "moved": rows.moved,
-            "shown": rows.shown, "all": rows.all,
+            "shown": rows.shown, "all": rows.all, "judged": verdicts.all, "early": verdicts.early,
         ]
     }
 
@@ -155,7 +157,34 @@ final class ViewsReference {
 
     /// Changes some of the records that the device has, in one save.
     private func save(_ index: Int) throws {
-        try seats[index].device.write { context in
+        guard chance.percent(20) else { return try save(index, judges: false) }
+        // A device that has everything agrees with the server about what its user may do.
+        try settle(index)
+        let start = chance
+        var refusal: StoreError?
+        do {
+            try save(index, judges: true)
+        } catch let error as StoreError where error.kind == .permission {
+            refusal = error
+            chance = start
+            try save(index, judges: false)
+        }
+        try exchange(index)
+        let parked = try seats[index].device.store.parked()
+        let agrees =
+            refusal == nil ? !parked.contains { $0.reason == .permission } : !parked.isEmpty
+        guard agrees else {
+            let viewer = world.viewer(seats[index].principal)
+            throw ReferenceFailure("\(viewer): \(refusal?.message ?? "allowed"), but \(parked)")
+        }
+        verdicts.early += refusal == nil ? 0 : 1
+        verdicts.all += 1
+    }
+
+    private func save(_ index: Int, judges: Bool) throws {
+        let store = try seats[index].device.store
+        store.judgesSaves = judges
+        try store.write(now: world.now) { context in
             for _ in 0..<(chance.percent(60) ? 1 : chance.number(2..<4)) {
                 let table = table()
                 let ids = try context.rows("SELECT id FROM \(table.name) ORDER BY id")

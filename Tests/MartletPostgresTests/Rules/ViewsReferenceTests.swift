@@ -33,7 +33,7 @@ struct ViewsReferenceTests {
         }
         // Neither “always” nor “never” would pass.
         let worlds = Self.seeds.count
-        for name in ["accepted", "refused", "moved", "cut"] {
+        for name in ["accepted", "refused", "moved", "cut", "judged", "early"] {
             #expect(counts[name] ?? 0 > worlds, "\(name): \(counts)")
         }
         let (shown, all) = (counts["shown"] ?? 0, counts["all"] ?? 0)
