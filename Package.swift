@@ -79,7 +79,7 @@ let server: [Target] = [
 let tools: [Target] = [
     code(
         "MartletTesting", "RandomKit", "SQLiteKit", "SQLiteFaults", "CompressionKit", "HTTPKit",
-        "MartletModel",
+        "MartletModel", "MartletRules",
         "MartletProtocol", "SQLiteRecords", "MartletStore", "MartletDevice", "Martlet",
         "MartletServerCore", "MartletEmbedded"),
     code(

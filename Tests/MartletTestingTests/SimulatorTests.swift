@@ -1,5 +1,6 @@
-import MartletTesting
 import Testing
+
+@testable import MartletTesting
 
 @Suite("Simulator")
 struct SimulatorTests {
@@ -33,6 +34,27 @@ struct SimulatorTests {
         #expect(report.externalWrites > 0)
         options.writesExternal = false
         #expect(try Simulator(seed: 5, options: options).run().externalWrites == 0)
+    }
+
+    @Test(
+        "people of a world with policies get and change what these allow, while their rights change"
+    )
+    func policies() throws {
+        var options = Simulator.Options()
+        options.steps = 400
+        options.policies = 100
+        let reports = try (1...6 as ClosedRange<UInt64>).map {
+            try Simulator(seed: $0, options: options).run()
+        }
+        #expect(reports.map(\.moves).reduce(0, +) > 100)
+        #expect(reports.map(\.purges).reduce(0, +) > 10)
+        #expect(reports.map(\.forbidden).reduce(0, +) > 5)
+    }
+
+    @Test("texts of edits are found in bytes, and nothing else is")
+    func texts() {
+        let bytes = Array("t12e0z d3.t4e15z at1e2z1 t1e2 o7e1z te1z t1ez t1e2e3z".utf8)
+        #expect(Canaries.found(in: bytes) == ["t12e0z", "t4e15z", "t1e2z", "o7e1z"])
     }
 
     @Test("what waits for parts may lack a record that newer parts no longer have")

@@ -16,6 +16,9 @@ extension CommandDescription {
             Option(name: "steps", value: "N", help: "events before faults stop; default 2000"),
             Option(name: "devices", value: "N", help: "default 5"),
             Option(
+                name: "policies", value: "N",
+                help: "of a hundred worlds with Martlet's own tables, N have policies; default 50"),
+            Option(
                 name: "repeat", value: "N",
                 help: "run every Nth seed twice and compare the traces; default none"),
             Option(name: "story", help: "print what happens in the first world, line by line"),
@@ -30,6 +33,8 @@ extension CommandDescription {
         var options = Simulator.Options()
         options.steps = try arguments.integer("steps", in: 1...100_000_000, default: options.steps)
         options.devices = try arguments.integer("devices", in: 1...500, default: options.devices)
+        options.policies = try arguments.integer(
+            "policies", in: 0...100, default: options.policies)
         let count = try arguments.integer("seeds", in: 1...1_000_000, default: 1)
         var series = SimulationSeries(first: try arguments.seed("seed") ?? 1, count: count)
         series.options = options
@@ -47,12 +52,13 @@ extension CommandDescription {
             outcome = try await series.run { bar.show(done: $0, of: count) }
         } catch {
             bar.finish()
-            let twice = series.repeats == nil ? "" : " --repeat 1"
+            var further = series.repeats == nil ? "" : " --repeat 1"
+            if arguments.value("policies") != nil { further += " --policies \(options.policies)" }
             throw CommandError(
                 """
                 A promise was broken. Seed \(error.seed), step \(error.step): \(error.message)
                 Replay it: martlet simulate --seed \(error.seed) --steps \(options.steps) \
-                --devices \(options.devices)\(twice)
+                --devices \(options.devices)\(further)
                 """)
         }
         bar.finish()
@@ -100,7 +106,9 @@ extension CommandDescription {
             ("newBeginnings", total.newBeginnings), ("streams", total.streams),
             ("batches", total.batches), ("snapshots", total.snapshots), ("parts", total.parts),
             ("partsGone", total.partsGone), ("compactions", total.compactions),
-            ("externalWrites", total.externalWrites), ("runTwice", outcome.repeated),
+            ("externalWrites", total.externalWrites), ("moves", total.moves),
+            ("purges", total.purges), ("forbidden", total.forbidden),
+            ("runTwice", outcome.repeated),
         ]
     }
 }

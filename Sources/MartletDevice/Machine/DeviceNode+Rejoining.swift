@@ -45,7 +45,9 @@ extension DeviceNode {
         do {
             // The server compares histories first, so it has the revision that was asked for.
             if probe != nil { return try isCommon(now: now) }
-            let common = try store.standing.newestOfHistory
+            let standing = try store.standing
+            // A file that was emptied has the sets of the revision that it had, too.
+            let common = max(standing.newestOfHistory, standing.refetching?.goal ?? 0)
             guard
                 try store.beginRejoining(
                     upTo: common, isForView: true, owner: owner, now: now)

@@ -47,7 +47,9 @@ extension DeviceNode {
                 return fetchSnapshot()
             }
             // This was found out earlier. The server may have been restored again since.
-            if standing.rejoining != nil, standing.staged == nil, !hasProbed {
+            if standing.rejoining != nil, standing.staged == nil, !hasProbed,
+                !standing.mustReplaceRows
+            {
                 try store.stopRejoining()
             }
             hasProbed = false

@@ -140,6 +140,10 @@ extension Standing {
         rejoining != nil || refetching?.isConfirmed == true ? nil : former
     }
 
+    /// Whether the tables have rows of another view that a request does not tell of, because the device has
+    /// not reached a revision since they were applied. Only rejoining removes them.
+    var mustReplaceRows: Bool { isForView && revision == 0 && slicedUpTo != nil }
+
     /// The newest revision of the history that the queued sets were made in.
     var newestOfHistory: Revision { former?.revision ?? refetching?.goal ?? revision }
 

@@ -51,10 +51,12 @@ struct Ledger {
     }
 
     /// Notes one entry of the server's log.
+    /// - Parameter isHidden: Whether the author could not see a record that the set does not name.
     /// - Returns: A sentence about the fault of the entry; nil if there is none.
     mutating func book(
-        _ entry: ChangeSet, identifier: String, revision: Revision, author: String
-    ) -> String? {
+        _ entry: ChangeSet, identifier: String, revision: Revision, author: String,
+        isHidden: (Record) throws -> Bool
+    ) rethrows -> String? {
         if var save = saves[identifier] {
             if save.revision != nil { return "set \(identifier) is in the log twice" }
             save.revision = revision
@@ -68,7 +70,7 @@ struct Ledger {
                 if let save = saves[identifier],
                     let seen = save.seen[record] ?? (id.isTemporary ? nil : save.seenAll),
                     let unseen = history[record]?.last(where: { $0.author != author }),
-                    unseen.revision > seen
+                    unseen.revision > seen, try save.seen[record] != nil || !isHidden(record)
                 {
                     problem =
                         "revision \(revision) overrode \(record.type) \(id), last changed by"

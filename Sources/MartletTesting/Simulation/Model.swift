@@ -67,6 +67,15 @@ struct Model {
         return seen
     }
 
+    /// Returns the part that has these records.
+    func only(_ shown: [String: Set<RecordID>]) -> Model {
+        var seen = self
+        for (type, records) in records {
+            seen.records[type] = records.filter { shown[type]?.contains($0.key) ?? false }
+        }
+        return seen
+    }
+
     /// Returns the first difference from another state, in words; nil if they are equal.
     /// - Parameters:
     ///   - absence: The records that may be missing; nil for none.

@@ -2,6 +2,7 @@ internal import CompressionKit
 internal import MartletEmbedded
 internal import MartletModel
 internal import MartletProtocol
+internal import MartletRules
 internal import MartletServerCore
 internal import SQLiteFaults
 internal import SQLiteKit
@@ -20,7 +21,9 @@ final class ServerMachine {
     private(set) var reader: Connection?
     private(set) var tables: [RecordTable] = []
     /// The types of its tables; while the server is off, those that it had.
-    private(set) var types: [EntityType] = []
+    var types: [EntityType] { schema?.types ?? [] }
+    /// The same as a schema.
+    private(set) var schema: Schema?
     /// The maximum work of one batch.
     var allowance = WorkAllowance.server
     /// A sentence about the last batch if it took too much work.
@@ -31,6 +34,8 @@ final class ServerMachine {
     private var script: String
     /// The part of a request that the server processes at a time.
     var share = SetMeasure.Share()
+    /// The rules file, for the next start; nil for none.
+    var rules: String?
     /// Whether the server has the app's next version.
     private(set) var isUpdated = false
 
@@ -59,48 +64,52 @@ final class ServerMachine {
             now: now)
         let node = try DataSetNode(store: store, cacheBytes: 40_000, answerBytes: 5_000)
         node.share = share
+        node.policies = try rules.map { try RulesProgram($0, schema: node.schema) }
         self.node = node
         log = LogReader(node: node, store: store)
         let reader = try Connection(path: Self.path, mode: .readOnly, vfs: disk.vfsName)
         self.reader = reader
-        types = try SchemaReader.read(reader).types
-        tables = types.map { RecordTable(type: $0, connection: reader) }
+        let schema = try SchemaReader.read(reader)
+        self.schema = schema
+        tables = schema.types.map { RecordTable(type: $0, connection: reader) }
     }
 
     /// Switches the server off. Changes that its disk had not synced are lost, in whole or in part.
     func stop(_ random: inout SeededRandom) {
-        node = nil
-        log = nil
-        tables = []
-        reader = nil
+        close()
         disk.crash()
         disk.restart(using: &random)
     }
 
-    /// Switches the server off properly, so that it starts with other tables.
-    func update(script: String) {
+    /// Switches the server off properly.
+    func close() {
         node = nil
         log = nil
         tables = []
         reader = nil
+    }
+
+    /// Switches the server off properly, so that it starts with other tables.
+    func update(script: String) {
+        close()
         self.script = script
         isUpdated = true
     }
 
     /// Answers a batch of requests in one transaction, as a server under load does.
-    func process(_ bodies: [[UInt8]], now: Int64) -> [Answer] {
+    /// - Parameter senders: The people who sent the requests.
+    func process(_ bodies: [[UInt8]], of senders: [Principal], now: Int64) -> [Answer] {
         guard let node else { return [] }
         var admitted: [AdmittedRequest] = []
         var positions: [Int?] = []
         var answers = bodies.map { _ in Answer(status: 400, body: []) }
-        for (index, body) in bodies.enumerated() {
+        for (index, (body, sender)) in zip(bodies, senders).enumerated() {
             do throws(WireFault) {
                 let request = try SyncCoder.decodeRequest(body)
                 positions.append(index)
                 admitted.append(
                     AdmittedRequest(
-                        principal: Principal(name: "staff"), request: request, source: body,
-                        acceptsGzip: true))
+                        principal: sender, request: request, source: body, acceptsGzip: true))
             } catch {
                 answers[index].body = Gzip.compress(
                     SyncCoder.encode(
@@ -132,6 +141,11 @@ final class ServerMachine {
         case .problem(let problem): .failure(problem)
         case .needsLog, nil: nil
         }
+    }
+
+    /// Returns whether a person sees every record, so that there are snapshots for him.
+    func showsEverything(to person: Principal) -> Bool {
+        node?.feed.views.showsEverything(to: person) ?? true
     }
 
     /// Empties entries of the log in steps, as a server does between batches.

@@ -40,8 +40,10 @@ struct SimulatedApp {
     var hasLatecomer = true
 
     /// The app with which Martlet itself is tested.
-    static var workload: SimulatedApp {
-        var app = SimulatedApp(script: Workload.script)
+    /// - Parameter hasPolicies: Whether it has memberships, on which policies depend.
+    static func workload(hasPolicies: Bool) -> SimulatedApp {
+        var app = SimulatedApp(
+            script: Workload.script + (hasPolicies ? "\n\(Workload.members)" : ""))
         app.seeding = Workload.seeding
         app.isScripted = false
         return app

@@ -30,6 +30,12 @@ public struct SimulationReport: Hashable, Sendable {
     public var compactions = 0
     /// The number of transactions of other programs on the server's file.
     public var externalWrites = 0
+    /// The number of records that entered or left what somebody sees, in worlds with policies.
+    public var moves = 0
+    /// The number of confirmations by devices that nothing is left of what their people may not see.
+    public var purges = 0
+    /// The number of saves that policies did not allow.
+    public var forbidden = 0
     /// The number of faults of each kind. A kind that did not occur is left out.
     public private(set) var faults: [FaultKind: Int] = [:]
     /// A hash of all events in their order (FNV-1a).
@@ -69,6 +75,9 @@ public struct SimulationReport: Hashable, Sendable {
         partsGone += other.partsGone
         compactions += other.compactions
         externalWrites += other.externalWrites
+        moves += other.moves
+        purges += other.purges
+        forbidden += other.forbidden
         faults.merge(other.faults, uniquingKeysWith: +)
         add("", Int(truncatingIfNeeded: other.trace))
     }

@@ -96,6 +96,7 @@ extension Simulator {
     private func perform(_ action: DeviceNode.Action, of device: DeviceMachine) throws {
         switch action {
         case .send(let exchange, let body):
+            try checkPurge(body, of: device)
             send(exchange, body: Gzip.compress(body), from: device)
         case .cancel(let exchange): try giveUp(exchange, of: device)
         case .openStream(let stream, let cursor):

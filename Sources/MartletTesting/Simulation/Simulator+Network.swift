@@ -79,7 +79,9 @@ extension Simulator {
             device.newestRequest = max(device.newestRequest, arrival)
             queue.put(
                 .request(
-                    device: device.number, life: device.life, exchange: exchange, body: body),
+                    WaitingRequest(
+                        device: device.number, life: device.life, exchange: exchange, body: body,
+                        sender: sender(device.number))),
                 at: arrival)
         }
     }

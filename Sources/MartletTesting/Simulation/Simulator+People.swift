@@ -2,6 +2,7 @@ internal import Martlet
 internal import MartletDevice
 internal import MartletModel
 internal import MartletProtocol
+internal import MartletServerCore
 internal import MartletStore
 internal import SQLiteFaults
 internal import SQLiteKit
@@ -28,7 +29,8 @@ extension Simulator {
         }
         let mark = mix.people == .apart ? "d\(device.number)." : ""
         let token = "\(mark)t\(saves)"
-        let work = Workload(token: token, mark: mark)
+        rights?.authors["t\(saves)"] = device.number
+        let work = workload(token, mark: mark)
         var person = SeededRandom(seed: random.next())
         do {
             let committed = try commit(on: device, token: token) { context in
@@ -61,6 +63,13 @@ extension Simulator {
             return device.disk.isDown ? stop(device) : mend(device.disk)
         }
         try handle(.wake(isUrgent: random.chance(30)), on: device)
+    }
+
+    /// Returns one save's edits of Martlet's own tables.
+    func workload(_ token: String, mark: String = "") -> Workload {
+        var work = Workload(token: token, mark: mark)
+        work.people = rights.map { Set($0.people.compactMap(\.user)).sorted() } ?? []
+        return work
     }
 
     /// Writes to a device's file as another program, and lets the app take the write in.

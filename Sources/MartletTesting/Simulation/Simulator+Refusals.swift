@@ -33,6 +33,7 @@ extension Simulator {
             guard mix.people == .together else { throw failure(sentence) }
             return
         }
+        if isExcused(receipt, records, save) { return }
         if isBroken(set, beside: parked) { return }
         if receipt.reason == .constraint, try changesCase(set) || meetsUnseen(set, receipt) {
             return
@@ -157,7 +158,12 @@ extension Simulator {
     /// Returns whether an entry changes records of a set's types, or of types that refer to these or
     /// to which these refer.
     private func isNear(_ entry: ChangeSet, _ set: ParkedSet) -> Bool {
-        let own = Set(set.changes.map(\.type))
+        let near = nearTypes(Set(set.changes.map(\.type)))
+        return entry.types.contains { near.contains($0.name) }
+    }
+
+    /// Returns types, and those that refer to them or to which they refer.
+    func nearTypes(_ own: Set<String>) -> Set<String> {
         var near = own
         for type in server.types {
             for reference in type.references {
@@ -165,6 +171,6 @@ extension Simulator {
                 if own.contains(reference.target) { near.insert(type.name) }
             }
         }
-        return entry.types.contains { near.contains($0.name) }
+        return near
     }
 }

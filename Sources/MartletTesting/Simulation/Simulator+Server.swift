@@ -9,7 +9,8 @@ extension Simulator {
         guard !server.isUp else { return }
         maybeBreak(server.disk)
         do {
-            try server.start(randomBits: bits(), now: now)
+            server.rules = rights?.text
+            try server.start(randomBits: bits(), now: serverTime)
         } catch  where !isConverging && (error is SQLiteError || error is StorageFault) {
             note("server start failed", 0, at: .server)
             return stopServer()
@@ -25,10 +26,15 @@ extension Simulator {
         report.happened(.serverCrash)
         note("server crash", 0, at: .server)
         server.stop(&random)
+        dropConnections()
+        queue.put(.restartServer, at: now + 50 + Int64(random.below(5_000)))
+    }
+
+    /// Ends all streams and requests, because the server goes down.
+    func dropConnections() {
         for listener in listeners { cut(devices[listener.device], stream: listener.stream) }
         waiting.removeAll()
         isServing = false
-        queue.put(.restartServer, at: now + 50 + Int64(random.below(5_000)))
     }
 
     /// Processes all waiting requests as one batch, and sends the answers.
@@ -39,13 +45,23 @@ extension Simulator {
         waiting.removeAll()
         maybeBreak(server.disk)
         let bodies = try batch.map { try inflated($0.body) }
-        let answers = server.process(bodies, now: now)
+        let before = model
+        served = batch
+        let answers = server.process(bodies, of: batch.map(\.sender), now: serverTime)
         if let excess = server.excess { throw failure("the server: \(excess)") }
-        if server.disk.isDown { return stopServer() }
+        if server.disk.isDown {
+            try forgetVerdicts(bodies)
+            return stopServer()
+        }
         mend(server.disk)
-        try readLog()
+        let entries = try readLog()
+        if rights != nil {
+            let exchanges = zip(batch, zip(bodies, answers)).map {
+                Exchange(request: $0, body: $1.0, answer: $1.1)
+            }
+            try checkRights(exchanges, entries, since: before)
+        }
         if random.below(1_000) < faults.crashes { return stopServer() }
-        defer { push() }
         if random.below(1_000) < faults.compactions {
             report.compactions += 1
             report.happened(.compaction)
@@ -59,6 +75,7 @@ extension Simulator {
             note("answer \(answer.status)", request.device)
             send(answer, for: request)
         }
+        try push()
     }
 
     /// Writes to the server's file as another program. The server takes the write in at once, with
@@ -73,7 +90,7 @@ extension Simulator {
         var person = SeededRandom(seed: random.next())
         try writeExternal { program in
             guard let schema = app.random else {
-                return try Workload(token: token).runExternal(
+                return try workload(token).runExternal(
                     program, mayMeet: mix.people == .together, &person)
             }
             var statements = RandomStatements(
@@ -100,35 +117,43 @@ extension Simulator {
             note("outside failed \(error.code)", 0, at: .server)
             failure = error
         }
-        if !server.disk.isDown, random.chance(50) { server.takeExternalWrites(now: now) }
+        if !server.disk.isDown, random.chance(50) { server.takeExternalWrites(now: serverTime) }
         if server.disk.isDown {
             stopServer()
             return failure
         }
         mend(server.disk)
         try readLog()
-        push()
+        try push()
         return failure
     }
 
     /// Folds the new entries of the server's log into the model, and checks each.
-    func readLog() throws {
-        for entry in try server.entries(after: model.revision) {
+    /// - Returns: The new entries.
+    @discardableResult
+    func readLog() throws -> [ServerMachine.Entry] {
+        let entries = try server.entries(after: model.revision)
+        for entry in entries {
             report.accepted += 1
             report.add(entry.identifier, Int(entry.revision))
             tell(.server) {
                 "takes set \(Journal.short(entry.identifier)) as revision \(entry.revision):"
                     + " \(Journal.text(entry.set))"
             }
+            let before = rights == nil ? Model() : model
             if let problem = model.fold(entry.set, revision: entry.revision) {
                 throw failure(problem)
             }
-            let problem = ledger.book(
+            rights?.note(entry.set, in: model)
+            let author = ledger.saves[entry.identifier]?.device
+            let problem = try ledger.book(
                 entry.set, identifier: entry.identifier, revision: entry.revision,
-                author: entry.author)
+                author: entry.author
+            ) { [self] in try isHidden($0, from: author, in: before) }
             if let problem { throw failure(problem) }
             logged.append(entry.set)
-            owners.append(ledger.saves[entry.identifier]?.device)
+            owners.append(author)
         }
+        return entries
     }
 }

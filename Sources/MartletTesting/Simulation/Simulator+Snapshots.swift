@@ -12,6 +12,13 @@ extension Simulator {
     /// Sends the first part of a snapshot to a device that asked for one.
     func sendSnapshot(to device: DeviceMachine, life: Int, number: Int) throws {
         guard device.life == life, device.isUp else { return }
+        guard server.showsEverything(to: sender(device.number)) else {
+            // The server has none for this person.
+            return queue.put(
+                .deviceEvent(
+                    device: device.number, life: life, .snapshotFailed(number, cut: nil)),
+                at: now + delay())
+        }
         var snapshot: SimulatedSnapshot?
         if server.isUp, now >= device.isolatedUntil, !isBehindPortal(device) {
             snapshot = try makeSnapshot(mayBeOld: random.chance(faults.oldSnapshots))
@@ -29,6 +36,11 @@ extension Simulator {
         _ part: String, at revision: Revision, to device: DeviceMachine, life: Int, number: Int
     ) throws {
         guard device.life == life, device.isUp else { return }
+        guard server.showsEverything(to: sender(device.number)) else {
+            return queue.put(
+                .deviceEvent(device: device.number, life: life, .partGone(number, newest: nil)),
+                at: now + delay())
+        }
         var file: [UInt8]?
         if server.isUp, now >= device.isolatedUntil, !isBehindPortal(device) {
             if random.chance(faults.newSnapshots) { _ = try makeSnapshot(mayBeOld: false) }

@@ -11,9 +11,8 @@ extension Simulator {
         let device: Int
         let life: Int
         let stream: Int
-        let cursor: DeltaCursor
-        /// The revision up to which batches were sent.
-        var position: Revision
+        /// What it asks for next.
+        var request: DeltaRequest
     }
 
     /// Opens a stream for a device.
@@ -33,11 +32,9 @@ extension Simulator {
                         problem: .unrecognized(status: page.status), retryAfter: page.retryAfter)),
                 at: now + delay())
         }
-        let listener = Listener(
-            device: device.number, life: life, stream: stream, cursor: cursor,
-            position: cursor.since)
-        let request = request(listener, lineage: cursor.lineage)
-        if case .failure(let problem)? = server.deltas(request) {
+        var request = request(cursor, of: sender(device.number))
+        let first = server.deltas(request)
+        if case .failure(let problem)? = first {
             note("stream \(problem.status)", device.number)
             return queue.put(
                 .deviceEvent(
@@ -48,41 +45,59 @@ extension Simulator {
         }
         report.streams += 1
         note("stream", device.number)
+        if rights == nil {
+            request.lineage = nil
+        } else if case .success(let batch)? = first {
+            request.advance(past: batch)
+        }
+        let listener = Listener(
+            device: device.number, life: life, stream: stream, request: request)
         listeners.append(listener)
         device.lastArrival = max(
             device.lastArrival, now + delay())
         queue.put(
             .deviceEvent(device: device.number, life: life, .streamOpened(stream)),
             at: device.lastArrival)
-        push()
+        if rights != nil, case .success(let batch)? = first, !batch.isEmpty {
+            try expectNothingHidden(in: batch.json, listener)
+            send(batch.json, listener, to: device)
+        }
+        try push()
     }
 
-    private func request(_ listener: Listener, lineage: String?) -> DeltaRequest {
-        var request = DeltaRequest(
-            principal: Principal(name: "staff"), since: listener.position, byteLimit: 5_000)
-        request.clientID = listener.cursor.clientID
-        request.dataSet = listener.cursor.dataSet
-        request.lineage = lineage
+    /// Checks that a batch has no text of a record that the listener's person may not see.
+    private func expectNothingHidden(in batch: [UInt8], _ listener: Listener) throws {
+        guard let sight = try sight(of: listener.request.principal) else {
+            rights?.hadEverything.insert(listener.device)
+            return
+        }
+        try expectNothingHidden(in: batch, sight, "a batch for device \(listener.device)")
+    }
+
+    private func request(_ cursor: DeltaCursor, of person: Principal) -> DeltaRequest {
+        var request = DeltaRequest(principal: person, since: cursor.since, byteLimit: 5_000)
+        request.clientID = cursor.clientID
+        request.dataSet = cursor.dataSet
+        request.lineage = cursor.lineage
         request.takesEntriesOnly = true
         request.mostEntryBytes = 2_500
         return request
     }
 
     /// Sends new entries over all streams.
-    func push() {
+    func push() throws {
         guard server.isUp else { return }
         for index in listeners.indices.reversed() where index < listeners.count {
-            push(index)
+            try push(index)
         }
     }
 
-    private func push(_ index: Int) {
+    private func push(_ index: Int) throws {
         let device = devices[listeners[index].device]
-        while case .success(let batch)? = server.deltas(request(listeners[index], lineage: nil)),
-            !batch.isEmpty
-        {
+        while case .success(let batch)? = server.deltas(listeners[index].request), !batch.isEmpty {
             let listener = listeners[index]
-            listeners[index].position = batch.position
+            if rights != nil { try expectNothingHidden(in: batch.json, listener) }
+            listeners[index].request.advance(past: batch)
             if random.below(1_000) < faults.streamCuts {
                 listeners.remove(at: index)
                 report.happened(.streamCut)

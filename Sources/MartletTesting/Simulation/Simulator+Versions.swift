@@ -8,9 +8,7 @@ extension Simulator {
         server.update(script: next.serverScript)
         report.happened(.update)
         note("update", 0, at: .server)
-        for listener in listeners { cut(devices[listener.device], stream: listener.stream) }
-        waiting.removeAll()
-        isServing = false
+        dropConnections()
         try startServer()
         for device in devices {
             queue.put(.update(device: device.number), at: now + Int64(random.below(300_000)))

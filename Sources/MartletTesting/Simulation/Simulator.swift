@@ -28,6 +28,8 @@ public final class Simulator {
         /// Whether the seed also determines the kinds of people and networks. This applies only to
         /// the simulation's own worlds.
         package var isMixed = true
+        /// The number of worlds in a hundred of Martlet's own tables that have policies.
+        package var policies = 50
         /// Receives a line for each event.
         package var tell: (@Sendable (String) -> Void)?
 
@@ -42,7 +44,7 @@ public final class Simulator {
         case use(device: Int)
         case resolve(device: Int)
         case deviceEvent(device: Int, life: Int, DeviceNode.Event)
-        case request(device: Int, life: Int, exchange: Int, body: [UInt8])
+        case request(WaitingRequest)
         case answer(device: Int, life: Int, exchange: Int, ServerMachine.Answer)
         case serve
         case listen(device: Int, life: Int, stream: Int, DeltaCursor)
@@ -59,6 +61,8 @@ public final class Simulator {
         /// A machine gets the app's next version.
         case update(device: Int)
         case updateServer
+        /// People's rights change.
+        case changeRights
     }
 
     struct WaitingRequest {
@@ -66,6 +70,8 @@ public final class Simulator {
         let life: Int
         let exchange: Int
         let body: [UInt8]
+        /// The person, as the token says.
+        let sender: Principal
     }
 
     private static let made = Atomic(0)
@@ -98,6 +104,10 @@ public final class Simulator {
     var newestAnswers: [ServerMachine.Answer] = []
     /// The open streams, as the server sees them.
     var listeners: [Listener] = []
+    /// The people's rights; nil for a world without policies.
+    var rights: SimulatedRights?
+    /// The requests of the newest batch.
+    var served: [WaitingRequest] = []
     var isServing = false
     var isConverging = false
     var saves = 0
@@ -115,8 +125,17 @@ public final class Simulator {
     public convenience init(seed: UInt64, options: Options = Options()) {
         var random = SeededRandom(seed: ~seed)
         let isRandom = options.isMixed && random.chance(40)
+        // A generator of its own leaves worlds without policies as they are.
+        var own = SeededRandom(seed: seed ^ 0x706f_6c69_6369_6573)
+        let hasPolicies = options.isMixed && !isRandom && own.chance(options.policies)
         self.init(
-            seed: seed, options: options, app: isRandom ? .random(using: &random) : .workload)
+            seed: seed, options: options,
+            app: isRandom ? .random(using: &random) : .workload(hasPolicies: hasPolicies))
+        guard hasPolicies else { return }
+        rights = SimulatedRights(
+            seed: own.next(), devices: devices.count, isApart: mix.people == .apart)
+        server.rules = rights?.text
+        server.allowance = .serverWithPolicies
     }
 
     init(seed: UInt64, options: Options, app: SimulatedApp, next: SimulatedApp? = nil) {
@@ -173,6 +192,7 @@ public final class Simulator {
         if options.writesExternal, !app.isScripted {
             queue.put(.writeExternal, at: now + Int64(random.below(60_000)))
         }
+        planRights()
         for device in devices {
             device.skew =
                 faults.clockSkew == 0
@@ -219,15 +239,7 @@ public final class Simulator {
             guard device.life == life, device.isUp else { return }
             if case .progress(device.moved.exchange) = inner { device.moved.time = now }
             try handle(inner, on: device)
-        case .request(let number, let life, let exchange, let body):
-            note("request", exchange, at: .device(number))
-            guard server.isUp else { return }
-            waiting.append(
-                WaitingRequest(device: number, life: life, exchange: exchange, body: body))
-            if !isServing {
-                isServing = true
-                queue.put(.serve, at: now + Int64(random.below(30)))
-            }
+        case .request(let request): receive(request)
         case .serve: try serve()
         case .listen(let number, let life, let stream, let cursor):
             try listen(devices[number], life: life, stream: stream, cursor)
@@ -261,6 +273,7 @@ public final class Simulator {
         case .writeExternal: try writeExternal()
         case .update(let number): try update(devices[number])
         case .updateServer: try updateServer()
+        case .changeRights: try changeRights()
         }
     }
 
@@ -268,6 +281,15 @@ public final class Simulator {
     func bits() -> () -> UInt64 {
         var own = SeededRandom(seed: random.next())
         return { own.next() }
+    }
+
+    private func receive(_ request: WaitingRequest) {
+        note("request", request.exchange, at: .device(request.device))
+        guard server.isUp else { return }
+        waiting.append(request)
+        guard !isServing else { return }
+        isServing = true
+        queue.put(.serve, at: now + Int64(random.below(30)))
     }
 
     func failure(_ message: String) -> SimulationFailure {

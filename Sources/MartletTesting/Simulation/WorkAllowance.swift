@@ -18,6 +18,8 @@ struct WorkAllowance {
     /// The allowance for one batch of a server. The bytes are those of its requests and answers as
     /// they are sent.
     static let server = WorkAllowance(base: 15_000, perByte: 15, perSet: 0)
+    /// The same with policies: views are computed from all records of a type.
+    static let serverWithPolicies = WorkAllowance(base: 1_000_000, perByte: 150, perSet: 0)
     /// The same on tables whose references have no index. For each deleted row, SQLite scans a
     /// table, which has some hundred rows here.
     static let serverWithoutIndexes = WorkAllowance(base: 15_000, perByte: 150, perSet: 0)

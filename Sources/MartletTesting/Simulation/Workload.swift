@@ -35,15 +35,27 @@ struct Workload {
 
     /// A text that no other write of this run has, for the search in the server's log and on
     /// replicas. It begins with the writer's mark.
-    let token: String
+    var token: String
     /// The start of the tokens of the records that a person works on; empty for all records.
     var mark = ""
+    /// The users whom memberships name; empty in worlds without policies.
+    var people: [String] = []
+
+    /// The table of memberships, for worlds with policies.
+    static let members = """
+        CREATE TABLE members(
+            id INTEGER PRIMARY KEY, team_id INTEGER REFERENCES teams(id) ON DELETE CASCADE,
+            person TEXT, note TEXT);
+        CREATE INDEX members_team ON members(team_id);
+        """
 
     /// Makes one local save of one to four edits.
     /// - Returns: True if anything was tried.
     func run(_ context: WriteContext, _ random: inout SeededRandom) throws {
-        for _ in 0..<(1 + random.below(4)) {
-            try edit(context, &random)
+        for number in 0..<(1 + random.below(4)) {
+            var work = self
+            if !people.isEmpty { work.token = Canaries.text(token, edit: number) }
+            try work.edit(context, &random)
         }
     }
 
@@ -52,11 +64,12 @@ struct Workload {
     func runExternal(
         _ program: Connection, mayMeet: Bool, _ random: inout SeededRandom
     ) throws {
-        for _ in 0..<(1 + random.below(3)) {
-            let index = mayMeet ? random.below(Self.external.count) : 0
-            let statement = try program.statement(Self.external[index])
+        let statements = Self.external + (people.isEmpty ? [] : Self.memberships)
+        for number in 0..<(1 + random.below(3)) {
+            let index = mayMeet ? random.below(statements.count) : 0
+            let statement = try program.statement(statements[index])
             defer { statement.reset() }
-            statement.bind(1, text: token)
+            statement.bind(1, text: people.isEmpty ? token : Canaries.text(token, edit: number))
             statement.bind(2, integer: Int64(random.below(1_000)))
             while try statement.step() {}
         }
@@ -78,6 +91,12 @@ struct Workload {
         "DELETE FROM notes WHERE id = \(picked("notes")) AND ?1 <> ''",
     ]
 
+    private static let memberships = [
+        "INSERT INTO members (person, team_id, note) VALUES ('u' || (?2 % 3), \(picked("teams")), ?1)",
+        "UPDATE members SET person = 'u' || (?2 % 3), note = ?1 WHERE id = \(picked("members"))",
+        "DELETE FROM members WHERE id = \(picked("members")) AND ?1 <> ''",
+    ]
+
     private static func picked(_ table: String) -> String {
         """
         (SELECT id FROM \(table) ORDER BY id LIMIT 1
@@ -86,6 +105,7 @@ struct Workload {
     }
 
     private func edit(_ context: WriteContext, _ random: inout SeededRandom) throws {
+        if !people.isEmpty, random.chance(20) { return try editMember(context, &random) }
         switch random.below(100) {
         case 0..<12: try context.insert("teams", ["name": .text(token), "city": .text("A")])
         case 12..<30: try insertPlayer(context, &random)
@@ -135,6 +155,25 @@ struct Workload {
         }
         if random.chance(30) { values["weight"] = .real(Double(random.below(1_000)) / 8) }
         try context.insert("players", values)
+    }
+
+    /// Gives somebody a membership, hands one on, or ends it.
+    private func editMember(_ context: WriteContext, _ random: inout SeededRandom) throws {
+        let person = random.one(of: people)
+        let member = try any("members", context, &random)
+        if let member, random.chance(25) {
+            try context.delete("members", member)
+            return
+        }
+        if let member, random.chance(25) {
+            try context.update(
+                "members", member, ["person": .text(person), "note": .text(token)])
+            return
+        }
+        guard let team = try any("teams", context, &random) else { return }
+        try context.insert(
+            "members",
+            ["team_id": team.sqlValue, "person": .text(person), "note": .text(token)])
     }
 
     private func insertBadge(_ context: WriteContext, _ random: inout SeededRandom) throws {
@@ -226,7 +265,7 @@ struct Workload {
     private func any(
         _ type: String, _ context: WriteContext, _ random: inout SeededRandom
     ) throws -> RecordID? {
-        let column = ["badges": "note", "notes": "body"][type] ?? "name"
+        let column = ["badges": "note", "notes": "body", "members": "note"][type] ?? "name"
         let rows = try context.rows(
             "SELECT id FROM \(type) WHERE \(column) GLOB ? ORDER BY id", [.text(mark + "*")])
         return random.pick(rows)?["id"].flatMap { RecordID($0) }
