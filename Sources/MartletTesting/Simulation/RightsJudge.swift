@@ -84,8 +84,10 @@ struct RightsJudge {
             deletes += changes.delete.map { Edit(type, $0, changes) }
         }
         var hidden: Ledger.Record?
+        var allowed: Set<RecordAddress> = []
+        var open: [(edit: Edit, row: RuleRow, isDelete: Bool)] = []
         let evaluator = RuleEvaluator(program, for: viewer, over: before.lookups())
-        for (edit, isDelete) in updates.map({ ($0, false) }) + deletes.map({ ($0, true) }) {
+        for (edit, isDelete) in deletes.map({ ($0, true) }) + updates.map({ ($0, false) }) {
             guard let id = permanentID(edit.type, edit.id) else { return .unknown }
             guard let row = before.rows[edit.type][id],
                 try evaluator.maySelect(row, of: edit.type)
@@ -98,14 +100,47 @@ struct RightsJudge {
                 ? try evaluator.refusalToDelete(row, of: edit.type)
                 : try evaluator.refusalToUpdate(
                     row, columns: edit.attributes.names, of: edit.type)
-            if refusal != nil { return .forbidden(record(edit)) }
+            if refusal != nil { open.append((edit, row, isDelete)) }
+            if refusal == nil, isDelete { allowed.insert(RecordAddress(edit.type, id)) }
         }
+        // ON DELETE actions need no right.
+        while let index = open.firstIndex(where: { isAction($0.edit, $0.row, $0.isDelete, allowed) }
+        ) {
+            let (edit, row, isDelete) = open.remove(at: index)
+            if isDelete { allowed.insert(RecordAddress(edit.type, row)) }
+        }
+        if let refused = open.first { return .forbidden(record(refused.edit)) }
         if let hidden { return .hidden(hidden) }
         for edit in creates {
             guard let row = before.rows[edit.type][edit.id] else { continue }
             return try evaluator.maySelect(row, of: edit.type) ? .unknown : .hidden(record(edit))
         }
-        return try finding(after: before, creates, updates)
+        let written = updates.filter { edit in
+            let row = permanentID(edit.type, edit.id).flatMap { before.rows[edit.type][$0] }
+            return !(row.map { isAction(edit, $0, false, allowed) } ?? false)
+        }
+        return try finding(after: before, creates, written)
+    }
+
+    /// Returns whether a change is what ON DELETE does if these records are deleted.
+    private func isAction(
+        _ edit: Edit, _ row: RuleRow, _ isDelete: Bool, _ deleted: Set<RecordAddress>
+    ) -> Bool {
+        let type = schema.types[edit.type]
+        func refers(_ action: Reference.Action) -> Set<String> {
+            let references = type.references.filter { reference in
+                guard reference.onDelete == action,
+                    let target = schema.index(of: reference.target),
+                    let column = type.index(ofAttribute: reference.attribute),
+                    let id = RecordID(row[column + 1])
+                else { return false }
+                return deleted.contains(RecordAddress(target, id))
+            }
+            return Set(references.map(\.attribute))
+        }
+        if isDelete { return !refers(.cascade).isEmpty }
+        return !edit.attributes.isEmpty && edit.attributes.values.allSatisfy { $0 == .null }
+            && refers(.setNull).isSuperset(of: edit.attributes.names)
     }
 
     /// Judges the new and the changed rows, in their order. Conditions find those before them.

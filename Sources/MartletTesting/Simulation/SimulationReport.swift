@@ -36,6 +36,8 @@ public struct SimulationReport: Hashable, Sendable {
     public var purges = 0
     /// The number of saves that policies did not allow.
     public var forbidden = 0
+    /// The number of saves that devices refused at once, by the policies that they know.
+    public var refusedAtOnce = 0
     /// The number of faults of each kind. A kind that did not occur is left out.
     public private(set) var faults: [FaultKind: Int] = [:]
     /// A hash of all events in their order (FNV-1a).
@@ -78,6 +80,7 @@ public struct SimulationReport: Hashable, Sendable {
         moves += other.moves
         purges += other.purges
         forbidden += other.forbidden
+        refusedAtOnce += other.refusedAtOnce
         faults.merge(other.faults, uniquingKeysWith: +)
         add("", Int(truncatingIfNeeded: other.trace))
     }

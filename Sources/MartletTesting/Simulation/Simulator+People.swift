@@ -32,6 +32,9 @@ extension Simulator {
         rights?.authors["t\(saves)"] = device.number
         let work = workload(token, mark: mark)
         var person = SeededRandom(seed: random.next())
+        // The server has to refuse what every second save may not do.
+        device.node?.store.judgesSaves = rights != nil && saves.isMultiple(of: 2)
+        defer { device.node?.store.judgesSaves = false }
         do {
             let committed = try commit(on: device, token: token) { context in
                 guard let schema = app.random else { return try work.run(context, &person) }
@@ -55,6 +58,10 @@ extension Simulator {
         {
             // The references of a record cannot be changed until its parent has arrived.
             note("not saved", device.number)
+            return mend(device.disk)
+        } catch let error as StoreError where error.kind == .permission {
+            report.refusedAtOnce += 1
+            note("refused at once", device.number)
             return mend(device.disk)
         } catch let error as SQLiteError {
             // A constraint or the disk has failed. Nothing was saved, unless the machine crashed
