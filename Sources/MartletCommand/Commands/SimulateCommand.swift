@@ -108,6 +108,7 @@ extension CommandDescription {
             ("partsGone", total.partsGone), ("compactions", total.compactions),
             ("externalWrites", total.externalWrites), ("moves", total.moves),
             ("purges", total.purges), ("forbidden", total.forbidden),
+            ("refusedAtOnce", total.refusedAtOnce),
             ("runTwice", outcome.repeated),
         ]
     }
