@@ -155,8 +155,8 @@ let suites: [Target] = [
         "MartletProtocol", "SQLiteRecords", "MartletServerCore", "MartletEmbedded",
         "MartletTesting", "SetTexts"),
     suite(
-        "MartletTestingTests", "MartletModel", "MartletProtocol", "MartletDevice", "Martlet",
-        "MartletTesting", "Waiting", "SocketTalk"),
+        "MartletTestingTests", "MartletModel", "MartletProtocol", "MartletStore", "MartletDevice",
+        "Martlet", "MartletTesting", "Waiting", "SocketTalk"),
     suite("MartletRulesTests", "MartletModel", "MartletRules"),
     suite("HouseRulesTests"),
     suite("OpenSSLKitTests", "OpenSSLKit"),

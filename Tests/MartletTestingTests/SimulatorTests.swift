@@ -51,10 +51,11 @@ struct SimulatorTests {
         #expect(reports.map(\.forbidden).reduce(0, +) > 5)
     }
 
-    @Test("texts of edits are found in bytes, and nothing else is")
-    func texts() {
-        let bytes = Array("t12e0z d3.t4e15z at1e2z1 t1e2 o7e1z te1z t1ez t1e2e3z".utf8)
-        #expect(Canaries.found(in: bytes) == ["t12e0z", "t4e15z", "t1e2z", "o7e1z"])
+    @Test("marks are found in bytes, and nothing else is")
+    func marks() {
+        let text = "‹12› d3.‹4.15›‹7› ‹1‹2›› ‹3.x› “‹5.0›” ‹ 6› ‹8"
+        #expect(Marks.found(in: text.utf8) == ["‹12›", "‹4.15›", "‹7›", "‹2›", "‹5.0›"])
+        #expect(Marks.number(of: "‹12.4›") == 12)
     }
 
     @Test("what waits for parts may lack a record that newer parts no longer have")

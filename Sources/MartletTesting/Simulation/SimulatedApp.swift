@@ -1,6 +1,7 @@
 internal import Martlet
 internal import MartletDevice
 internal import MartletModel
+internal import MartletRules
 internal import MartletServerCore
 internal import MartletStore
 internal import SQLiteFaults
@@ -71,20 +72,16 @@ struct SimulatedApp {
         serverScript = script
     }
 
-    /// - Throws: `StoreError` for tables that cannot be made or synchronised.
-    init(_ schema: SimulatedSchema) throws {
-        self.init(schema, serverScript: try Self.serverScript(schema))
-    }
-
-    /// - Parameter serverScript: The result of `serverScript(_:)` for the schema.
+    /// - Parameter serverScript: The result of `serverScript(_:rules:)` for the schema.
     init(_ schema: SimulatedSchema, serverScript: String) {
         tables = Tables(schema)
         self.serverScript = serverScript
     }
 
     /// Returns the tables as the server gets them.
-    /// - Throws: `StoreError` for tables that cannot be made or synchronised.
-    static func serverScript(_ schema: SimulatedSchema) throws -> String {
+    /// - Parameter rules: A rules file, which has to fit the tables; nil for none.
+    /// - Throws: `StoreError` for tables that cannot be made or synchronised, and for such a file.
+    static func serverScript(_ schema: SimulatedSchema, rules: String? = nil) throws -> String {
         // This makes a device's file once, so that a wrong schema is reported here, and the server
         // gets the final tables.
         let disk = FaultDisk(name: "schema-\(made.add(1, ordering: .relaxed).newValue)")
@@ -92,7 +89,12 @@ struct SimulatedApp {
             let store = try open(
                 Tables(schema), WriteHooks(), path: "schema.sqlite", vfs: disk.vfsName, now: 0,
                 randomBits: { 0 })
+            if let rules {
+                _ = try RulesProgram(rules, schema: SchemaReader.read(store.local.connection))
+            }
             return try SchemaMigration.ddl(of: store.local.connection, triggers: false)
+        } catch let fault as RulesFault {
+            throw StoreError(.schema, "The rules: \(fault)")
         } catch {
             throw StoreError.of(error)
         }

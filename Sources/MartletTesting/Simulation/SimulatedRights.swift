@@ -9,7 +9,8 @@ struct SimulatedRights {
     /// The records that an answer was limited to.
     typealias Sight = [String: Set<RecordID>]
 
-    let rules: SimulatedRules
+    /// The texts of the rules files; nil stands for a server without one.
+    let files: [String?]
     /// The index of the rules file that the server has.
     private(set) var file: Int
     /// The days by which the server's clock is ahead.
@@ -18,6 +19,8 @@ struct SimulatedRights {
     private(set) var people: [Principal] = []
     /// A source of its own, so that a world without policies is as its seed determines it.
     var random: SeededRandom
+    /// Whether rights change. Then people's roles and claims are random, too.
+    let changes: Bool
 
     /// What each device was shown at each revision to which an answer led.
     var sights: [Int: [Revision: [Sight]]] = [:]
@@ -39,8 +42,8 @@ struct SimulatedRights {
     private var texts: [Ledger.Record: Set<String>] = [:]
     /// The texts that several records have held.
     private var shared: Set<String> = []
-    /// The devices on which saves were made, by the token in their texts.
-    var authors: [String: Int] = [:]
+    /// The devices on which marks were written, by their numbers.
+    var authors: [Int: Int] = [:]
 
     private let isApart: Bool
     private var programs: [Int: RulesProgram] = [:]
@@ -50,10 +53,22 @@ struct SimulatedRights {
 
     init(seed: UInt64, devices: Int, isApart: Bool) {
         self.isApart = isApart
-        rules = SimulatedRules(isApart: isApart)
+        changes = true
+        files = SimulatedRules(isApart: isApart).files
         random = SeededRandom(seed: seed)
-        file = random.below(rules.files.count - 1)
+        file = random.below(files.count - 1)
         for device in 0..<devices { people.append(person(device)) }
+    }
+
+    /// Makes rights that do not change.
+    /// - Parameter people: The users of the devices.
+    init(rules: String, people: [Principal]) {
+        files = [rules]
+        file = 0
+        self.people = people
+        changes = false
+        isApart = false
+        random = SeededRandom(seed: 0)
     }
 
     /// The users whom memberships name.
@@ -71,7 +86,7 @@ struct SimulatedRights {
     }
 
     /// The text of the rules file; nil if the server has none.
-    var text: String? { rules.files[file] }
+    var text: String? { files[file] }
 
     // MARK: - Changes
 
@@ -93,8 +108,8 @@ struct SimulatedRights {
             days += 1
             return .day
         case 6, 7:
-            file = random.chance(15) ? rules.files.count - 1 : random.below(rules.files.count - 1)
-            (known, seen) = (nil, [:])
+            file = random.chance(15) ? files.count - 1 : random.below(files.count - 1)
+            forgetPrograms()
             return .file
         default: return nil
         }
@@ -121,6 +136,9 @@ struct SimulatedRights {
         programs[file] = program
         return program
     }
+
+    /// Forgets what was read against tables that the server has no more.
+    mutating func forgetPrograms() { (programs, known, seen) = ([:], nil, [:]) }
 
     /// Returns what somebody sees at the end of the log; nil if it is everything, by any rows.
     mutating func sight(
@@ -173,7 +191,7 @@ struct SimulatedRights {
             for id in changes.create + changes.update {
                 let record = Ledger.Record(type: changes.name, id: id)
                 guard let values = model.records[changes.name]?[id] else { continue }
-                for text in Canaries.found(in: values) {
+                for text in Marks.found(in: values) {
                     holders[text, default: []].insert(record)
                     if (holders[text] ?? []).count > 1 { shared.insert(text) }
                     texts[record, default: []].insert(text)
@@ -192,8 +210,8 @@ struct SimulatedRights {
     /// that are gone are left out, and so are those that the device's person wrote.
     func leaked(_ texts: Set<String>, seeing sight: Sight, on device: Int) -> String? {
         texts.sorted().first { text in
-            let token = String(text.prefix { $0 != "e" })
-            guard authors[token] != device, !shared.contains(text), let holders = holders[text],
+            let author = Marks.number(of: text).flatMap { authors[$0] }
+            guard author != device, !shared.contains(text), let holders = holders[text],
                 !holders.isEmpty
             else {
                 return false

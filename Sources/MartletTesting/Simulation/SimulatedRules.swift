@@ -57,11 +57,11 @@ struct SimulatedRules {
         """,
         // A type that only the office sees, and one whose own text decides.
         """
-        CREATE POLICY named ON teams USING (city IS NOT NULL AND city LIKE '%1z') WITH CHECK (true);
+        CREATE POLICY named ON teams USING (city IS NOT NULL AND city LIKE '%1›') WITH CHECK (true);
         CREATE POLICY team ON players USING (EXISTS (SELECT 1 FROM members
             WHERE members.team_id = players.team_id AND members.person = martlet_user()))
             WITH CHECK (true);
-        CREATE POLICY worded ON notes USING (body NOT LIKE '%0z') WITH CHECK (martlet_role('coach'));
+        CREATE POLICY worded ON notes USING (body NOT LIKE '%0›') WITH CHECK (martlet_role('coach'));
         CREATE POLICY self ON members USING (person = martlet_user()) WITH CHECK (true);
 
         """,

@@ -29,7 +29,7 @@ extension Simulator {
         }
         let mark = mix.people == .apart ? "d\(device.number)." : ""
         let token = "\(mark)t\(saves)"
-        rights?.authors["t\(saves)"] = device.number
+        rights?.authors[saves] = device.number
         let work = workload(token, mark: mark)
         var person = SeededRandom(seed: random.next())
         // The server has to refuse what every second save may not do.
@@ -75,6 +75,7 @@ extension Simulator {
     /// Returns one save's edits of Martlet's own tables.
     func workload(_ token: String, mark: String = "") -> Workload {
         var work = Workload(token: token, mark: mark)
+        work.save = saves
         work.people = rights.map { Set($0.people.compactMap(\.user)).sorted() } ?? []
         return work
     }

@@ -25,6 +25,12 @@ extension Simulator {
         return try rights?.sight(of: person, in: model, schema, now)
     }
 
+    /// Gives the server policies, before it starts.
+    func limit(by rights: SimulatedRights) {
+        self.rights = rights
+        server.allowance = .serverWithPolicies
+    }
+
     // MARK: - Changes
 
     func changeRights() throws {
@@ -55,7 +61,7 @@ extension Simulator {
 
     /// Plans the next change of rights.
     func planRights() {
-        guard let pause = rights?.random.below(60_000) else { return }
+        guard rights?.changes == true, let pause = rights?.random.below(60_000) else { return }
         queue.put(.changeRights, at: now + 1_000 + Int64(pause))
     }
 
@@ -206,12 +212,12 @@ extension Simulator {
     func expectNothingHidden(
         in bytes: [UInt8], _ sight: SimulatedRights.Sight, _ what: String
     ) throws {
-        var texts = Canaries.found(in: bytes)
+        var texts = Set(Marks.found(in: bytes))
         guard !texts.isEmpty else { return }
         for (type, ids) in sight {
             for id in ids {
                 guard let record = model.records[type]?[id] else { continue }
-                texts.subtract(Canaries.found(in: record))
+                texts.subtract(Marks.found(in: record))
             }
         }
         guard let text = texts.min() else { return }
@@ -301,7 +307,7 @@ extension DeviceMachine {
             let rows = try reader.statement("SELECT * FROM \(SQLName.quoted(name))")
             while try rows.step() {
                 for column in 0..<rows.columnCount {
-                    texts[name, default: []].formUnion(Canaries.found(in: rows.blob(column)))
+                    texts[name, default: []].formUnion(Marks.found(in: rows.blob(column)))
                 }
             }
             rows.reset()

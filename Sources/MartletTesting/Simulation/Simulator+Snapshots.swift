@@ -37,9 +37,14 @@ extension Simulator {
     ) throws {
         guard device.life == life, device.isUp else { return }
         guard server.showsEverything(to: sender(device.number)) else {
-            return queue.put(
+            let answered = now + delay()
+            queue.put(
                 .deviceEvent(device: device.number, life: life, .partGone(number, newest: nil)),
-                at: now + delay())
+                at: answered)
+            // An app also polls, and learns that its person sees other records now.
+            return queue.put(
+                .deviceEvent(device: device.number, life: life, .wake(isUrgent: false)),
+                at: answered)
         }
         var file: [UInt8]?
         if server.isUp, now >= device.isolatedUntil, !isBehindPortal(device) {

@@ -6,6 +6,7 @@ extension Simulator {
     func updateServer() throws {
         guard let next, !server.isUpdated else { return }
         server.update(script: next.serverScript)
+        rights?.forgetPrograms()
         report.happened(.update)
         note("update", 0, at: .server)
         dropConnections()

@@ -132,10 +132,10 @@ public final class Simulator {
             seed: seed, options: options,
             app: isRandom ? .random(using: &random) : .workload(hasPolicies: hasPolicies))
         guard hasPolicies else { return }
-        rights = SimulatedRights(
-            seed: own.next(), devices: devices.count, isApart: mix.people == .apart)
-        server.rules = rights?.text
-        server.allowance = .serverWithPolicies
+        let seed = own.next()
+        limit(
+            by: SimulatedRights(
+                seed: seed, devices: devices.count, isApart: mix.people == .apart))
     }
 
     init(seed: UInt64, options: Options, app: SimulatedApp, next: SimulatedApp? = nil) {

@@ -40,6 +40,8 @@ struct Workload {
     var mark = ""
     /// The users whom memberships name; empty in worlds without policies.
     var people: [String] = []
+    /// The number of the save.
+    var save = 0
 
     /// The table of memberships, for worlds with policies.
     static let members = """
@@ -49,12 +51,15 @@ struct Workload {
         CREATE INDEX members_team ON members(team_id);
         """
 
+    /// Returns the text that only one edit of a world with policies writes.
+    private func text(ofEdit number: Int) -> String { "\(mark)‹\(save).\(number)›" }
+
     /// Makes one local save of one to four edits.
     /// - Returns: True if anything was tried.
     func run(_ context: WriteContext, _ random: inout SeededRandom) throws {
         for number in 0..<(1 + random.below(4)) {
             var work = self
-            if !people.isEmpty { work.token = Canaries.text(token, edit: number) }
+            if !people.isEmpty { work.token = text(ofEdit: number) }
             try work.edit(context, &random)
         }
     }
@@ -69,7 +74,7 @@ struct Workload {
             let index = mayMeet ? random.below(statements.count) : 0
             let statement = try program.statement(statements[index])
             defer { statement.reset() }
-            statement.bind(1, text: people.isEmpty ? token : Canaries.text(token, edit: number))
+            statement.bind(1, text: people.isEmpty ? token : text(ofEdit: number))
             statement.bind(2, integer: Int64(random.below(1_000)))
             while try statement.step() {}
         }

@@ -32,29 +32,3 @@ public struct SimulatedUser: RandomNumberGenerator, Sendable {
         return marks == 1 ? "‹\(deed)›" : "‹\(deed).\(marks)›"
     }
 }
-
-/// Finds marks in texts.
-enum Marks {
-    /// Returns the marks in the texts of a record.
-    static func found(in record: RecordValues) -> [String] {
-        record.values.flatMap { value -> [String] in
-            guard case .text(let text) = value else { return [] }
-            return found(in: text)
-        }
-    }
-
-    private static func found(in text: String) -> [String] {
-        var marks: [String] = []
-        var rest = text[...]
-        while let start = rest.firstIndex(of: "‹") {
-            rest = rest[start...]
-            guard let end = rest.firstIndex(of: "›") else { break }
-            let mark = rest[...end]
-            if mark.dropFirst().dropLast().allSatisfy({ $0.isNumber || $0 == "." }) {
-                marks.append(String(mark))
-            }
-            rest = rest.dropFirst()
-        }
-        return marks
-    }
-}

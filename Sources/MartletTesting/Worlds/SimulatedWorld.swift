@@ -75,6 +75,9 @@ public actor SimulatedWorld {
         hubs = (0..<options.devices).map { _ in ChangeHub() }
         engine = Simulator(seed: plan.seed, options: options, app: app, next: next)
         engine.replay = plan.command
+        if let rules = simulation.rules {
+            engine.limit(by: rules, simulation.people)
+        }
         if isRecorded { engine.journal = Journal(start: engine.now) }
     }
 
@@ -82,7 +85,10 @@ public actor SimulatedWorld {
         _ simulation: Simulation, _ schema: SimulatedSchema, _ serverScript: String?
     ) throws -> SimulatedApp {
         var app =
-            try serverScript.map { SimulatedApp(schema, serverScript: $0) } ?? SimulatedApp(schema)
+            try SimulatedApp(
+                schema,
+                serverScript: serverScript
+                    ?? SimulatedApp.serverScript(schema, rules: simulation.rules))
         app.hooks = simulation.hooks
         app.models = simulation.models
         app.hasLatecomer = !simulation.deeds.isEmpty
@@ -219,6 +225,7 @@ public actor SimulatedWorld {
         engine.queue.put(.use(device: number), at: engine.now + pause)
         guard engine.devices[number].isUp, !plan.without.contains(ordinal) else { return }
         performed.append(ordinal)
+        engine.rights?.authors[ordinal] = number
         var user = SimulatedUser(seed: plan.seed, deed: ordinal)
         let chosen = simulation.deeds[user.below(simulation.deeds.count)]
         engine.tell(.device(number)) { "somebody \(chosen.name)" }

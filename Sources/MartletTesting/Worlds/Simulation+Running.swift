@@ -22,8 +22,10 @@ extension Simulation {
         seeds: ClosedRange<UInt64>, environment: [String: String]
     ) async throws -> SimulationSummary {
         var simulation = self
-        simulation.serverScript = try SimulatedApp.serverScript(schema)
-        simulation.nextServerScript = try nextVersion.map(SimulatedApp.serverScript)
+        simulation.serverScript = try SimulatedApp.serverScript(schema, rules: rules)
+        simulation.nextServerScript = try nextVersion.map {
+            try SimulatedApp.serverScript($0, rules: rules)
+        }
         return try await simulation.runWorlds(seeds, environment)
     }
 

@@ -51,6 +51,15 @@ public struct Simulation: Sendable {
     /// minutes. Then the devices get it one after another, with the changes that they still have to
     /// send.
     public var nextVersion: SimulatedSchema?
+    /// The app's rules file, as `martlet serve --rules` takes it; nil if everybody sees and changes
+    /// everything. The run then fails if a device does not have exactly the records that the policies show
+    /// to its person, if it is sent a mark of another record, or if a set is accepted or refused against
+    /// them.
+    public var rules: String?
+    /// The people of the devices, in their order, for a simulation with rules. If there are more devices,
+    /// they begin again with the first. The first person also makes the preparation, and there is at least
+    /// one.
+    public var people: [SimulatedPerson] = []
     /// The number of devices in each world, at least 1. If there are three or more, the last comes
     /// late, within ten minutes.
     public var devices: Int
@@ -149,8 +158,8 @@ public struct Simulation: Sendable {
         deviceChecks.append(NamedCheck(name: name, body: check))
     }
 
-    /// Adds a condition that must hold once faults have stopped and all devices are at rest. All
-    /// devices then show the same data. While a failure is shrunk, there may be only two devices.
+    /// Adds a condition that must hold once faults have stopped and all devices are at rest. Without
+    /// rules, all devices then show the same data. While a failure is shrunk, there may be only two devices.
     /// - Parameters:
     ///   - name: The name of the condition, for the reports.
     ///   - check: Returns a sentence about the fault; nil if there is none.

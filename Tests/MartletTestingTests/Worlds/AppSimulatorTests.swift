@@ -1,6 +1,7 @@
 import Martlet
 internal import MartletDevice
 internal import MartletModel
+internal import MartletStore
 import Testing
 
 @testable import MartletTesting
@@ -43,6 +44,38 @@ struct AppSimulatorTests {
         #expect(texts[1].difference(from: texts[0]).isEmpty)
         #expect(reports[0].trace != reports[2].trace)
         #expect(texts[2].difference(from: texts[0]).contains("\n+ server"))
+    }
+
+    @Test("each device has the records that the rules show to its person")
+    func rules() async throws {
+        var simulation = NotesApp.simulation(steps: 300, faults: FaultPlan())
+        simulation.tolerated = Set(FaultKind.allCases)
+        simulation.rules = """
+            CREATE POLICY second ON notes USING (title = 'second' OR title = martlet_claim('title'));
+            CREATE POLICY office ON notes TO office USING (true);
+            """
+        simulation.people = [
+            SimulatedPerson("olga", roles: ["office"]), SimulatedPerson("ann"),
+            SimulatedPerson("ben", claims: ["title": "first"]),
+        ]
+        simulation.atRest("Ann has one note") { devices in
+            var counts: [Int] = []
+            for device in devices {
+                counts.append(try await device.read { try $0.rows("SELECT 1 FROM notes").count })
+            }
+            return counts == Array([2, 1, 2].prefix(devices.count)) ? nil : "\(counts)"
+        }
+        let summary = try await simulation.run(seeds: 1...4)
+        #expect(summary.report.moves > 0)
+    }
+
+    @Test("rules that do not fit the tables are told before anything runs")
+    func wrongRules() async throws {
+        var simulation = NotesApp.simulation()
+        simulation.rules = "CREATE POLICY every ON note USING (true);"
+        let wrong = simulation
+        let error = await #expect(throws: StoreError.self) { try await wrong.run(seeds: 1...1) }
+        #expect(error?.message.contains("no type “note”") == true)
     }
 
     @Test("a resolver that drops an edit is found, shrunk, and replayed as it was")

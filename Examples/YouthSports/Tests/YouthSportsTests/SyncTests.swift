@@ -89,6 +89,30 @@ struct SyncTests {
         #expect(summary.report.externalWrites > 0)
     }
 
+    /// Coaches see the players of their teams, and the office sees all.
+    private static let rules = """
+        ALTER TABLE teams DISABLE ROW LEVEL SECURITY;
+        ALTER TABLE staff DISABLE ROW LEVEL SECURITY;
+        ALTER TABLE duties DISABLE ROW LEVEL SECURITY;
+        CREATE POLICY coach ON players USING (team_id IN (
+            SELECT duties.team_id FROM duties JOIN staff ON staff.id = duties.staff_id
+            WHERE staff.name = martlet_user()));
+        CREATE POLICY office ON players TO office USING (true);
+        """
+
+    @Test("a coach has the players of her teams, whoever else writes about them, and no others")
+    func policies() async throws {
+        var simulation = try simulation()
+        simulation.rules = Self.rules
+        simulation.people = [
+            SimulatedPerson("Olga", roles: ["office"]), SimulatedPerson("Ines"),
+            SimulatedPerson("Jo"),
+        ]
+        simulation.resolver = { try await RefusedNotes(database: $0).converge() }
+        let summary = try await simulation.run(seeds: 1...4)
+        #expect(summary.report.moves > 0)
+    }
+
     @Test("the release that adds events comes while people of the last one found teams")
     func nextVersion() async throws {
         var simulation = Simulation(
