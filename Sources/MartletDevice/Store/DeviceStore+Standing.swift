@@ -35,7 +35,7 @@ extension Standing {
         case formerRevision = "anewGoal"
         case formerLineage = "anewLineage"
         case rejoinFrom, rejoinQueued, rejoinView
-        case traces, view, removedCount, removedSum, receiptOwed
+        case traces, tracesFault, view, removedCount, removedSum, receiptOwed
     }
 
     private static let query = """
@@ -78,6 +78,7 @@ extension Standing {
         queuedAgain = integer(.rejoinQueued) ?? 0
         isForView = text(.rejoinView) != nil
         hasTraces = text(.traces) != nil
+        tracesFault = text(.tracesFault)
         view = integer(.view)
         removed = RangeHash(
             count: integer(.removedCount) ?? 0,
@@ -121,6 +122,7 @@ extension Standing {
             .rejoinFrom: integer(rejoining),
             .rejoinQueued: integer(queuedAgain == 0 ? nil : queuedAgain),
             .rejoinView: integer(isForView ? 1 : nil), .traces: integer(hasTraces ? 1 : nil),
+            .tracesFault: text(tracesFault),
             .view: integer(view), .receiptOwed: integer(owesReceipt ? 1 : nil),
             .removedCount: integer(removed.count == 0 ? nil : removed.count),
             .removedSum: integer(removed.sum == 0 ? nil : Int64(bitPattern: removed.sum)),

@@ -16,7 +16,10 @@ extension EmbeddedSession {
     ///
     /// - Throws: The errors that the set has not caused.
     func apply(_ work: SetWork) throws(SQLiteError) -> SetOutcome {
-        try bounded { () throws(SQLiteError) in try outcome(of: work) }
+        if let refusal = work.refusal {
+            return try bounded { () throws(SQLiteError) in try refused(refusal, work) }
+        }
+        return try bounded { () throws(SQLiteError) in try outcome(of: work) }
     }
 
     private func outcome(of work: SetWork) throws(SQLiteError) -> SetOutcome {
@@ -34,10 +37,28 @@ extension EmbeddedSession {
             return .accepted(entry, set)
         case .refused(let refusal):
             idCounters = counters
-            return .refused(refusal)
+            return try refused(refusal, work)
         case .failed(let error):
             idCounters = counters
-            return .refused(Self.refusal(for: error))
+            guard !error.isInterrupted else { return .refused(Acceptance.excess) }
+            return try refused(Self.refusal(for: error), work)
+        }
+    }
+
+    /// Returns the outcome of a set that the tables do not take.
+    private func refused(_ refusal: Refusal, _ work: SetWork) throws(SQLiteError) -> SetOutcome {
+        let counters = idCounters
+        defer { idCounters = counters }
+        do throws(SQLiteError) {
+            return .refused(
+                try work.refusal(after: refusal) { (rights) throws(SQLiteError) in
+                    let trial = try SetTrial(session: self, work: work, rights: rights)
+                    return try rights.refusal(
+                        assigned: trial.assigned, leaving: trial.rows, read: ruleRows)
+                })
+        } catch {
+            guard connection.isInTransaction, error.isInterrupted else { throw error }
+            return .refused(Acceptance.excess)
         }
     }
 
@@ -123,14 +144,13 @@ extension EmbeddedSession {
     }
 
     /// Returns whether an error is about the set, and not about the machine.
-    private static func isOfTheSet(_ error: SQLiteError) -> Bool {
+    static func isOfTheSet(_ error: SQLiteError) -> Bool {
         let tooBig: Int32 = 18
         return error.isConstraint || error.isMismatch || error.isStatementError
             || error.isInterrupted || error.code == tooBig
     }
 
     private static func refusal(for error: SQLiteError) -> Refusal {
-        if error.isInterrupted { return Acceptance.excess }
         if error.isRaised {
             // The sentence is from the schema's RAISE.
             return Refusal(.constraint, "the database refused: \(error.message)")

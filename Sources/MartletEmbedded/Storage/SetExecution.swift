@@ -69,6 +69,9 @@ struct SetExecution {
         }
         let order = DeleteOrder(session: session, plan: plan, facts: facts)
         for delete in try order.deletes() { try perform(delete: delete) }
+        if let refusal = try rights?.refusal(assigned: assigned, read: session.ruleRows) {
+            return refusal
+        }
         if session.connection.hasDeferredForeignKeyViolation {
             return try ReferenceCheck(
                 session: session, plan: plan, assigned: assigned, facts: facts
@@ -85,7 +88,7 @@ struct SetExecution {
                 return refusal
             }
         }
-        return try rights?.refusal(assigned: assigned, read: session.ruleRows)
+        return nil
     }
 
     // MARK: - Steps

@@ -17,6 +17,9 @@ extension DataSetSession {
                 outcomes.append(.refused(refusal))
                 return outcomes
             }
+            if let refusal = works[next].refusal {
+                return outcomes + [try refused(refusal, works[next], nil)]
+            }
             underway = group(works, from: next)
             let done = try carryOut(underway)
             underway = []
@@ -227,10 +230,29 @@ extension DataSetSession {
                 _ = try run([
                     PostgresStatement("ROLLBACK TO SAVEPOINT martlet_\(number)_again")
                 ])
-                return .refused(try refusal(for: error, work))
+                return try refused(try refusal(for: error, work), work, assigned)
             }
         }
-        return .refused(try refusal(for: failure, work))
+        return try refused(try refusal(for: failure, work), work, failed.assigned)
+    }
+
+    /// Returns the outcome of a set that the tables do not take.
+    ///
+    /// - Parameter assigned: The ids of its new records; nil if they have none yet.
+    private func refused(
+        _ refusal: Refusal, _ work: SetWork, _ assigned: [RecordAddress: RecordID]?
+    ) throws(PostgresError) -> SetOutcome {
+        .refused(
+            try work.refusal(after: refusal) { (rights) throws(PostgresError) in
+                var ids = assigned ?? [:]
+                if assigned == nil {
+                    for create in work.plan.creates where create.id.isTemporary {
+                        ids[create.address] = .integer(.max)
+                    }
+                }
+                let rows = try SetTrial(self, work, assigned: ids).rows(rights)
+                return try rights.refusal(assigned: ids, leaving: rows, read: ruleRows)
+            })
     }
 
     /// Runs a failed set's statements again without their answers, and undoes them.

@@ -50,6 +50,8 @@ package struct RowJudgement: Hashable, Sendable {
         /// The type is not under row-level security.
         case unsecured
         case policies
+        /// The policies read this type, and no GRANT gives the person SELECT on it.
+        case unreadable(String)
     }
 
     package let isShown: Bool
@@ -62,6 +64,10 @@ package struct RowJudgement: Hashable, Sendable {
         switch basis {
         case .privilege: return ["no GRANT gives this person SELECT on the type"]
         case .unsecured: return ["the type is not under row-level security"]
+        case .unreadable(let read):
+            return [
+                "the policies read “\(read)”, and no GRANT gives this person SELECT on it"
+            ]
         case .policies: break
         }
         guard !policies.isEmpty else { return ["the type has no policy for SELECT"] }
@@ -80,9 +86,13 @@ extension RuleEvaluator {
     /// - Throws: What the storage throws.
     package func judgement(of row: RuleRow, type: Int) throws -> RowJudgement {
         let mayUse = program.mayUse(.select, of: type, roles: viewer.roles)
+        let read = unreadable[.select]?[type].map { program.schema.types[$0].name }
         return RowJudgement(
             isShown: try maySelect(row, of: type),
-            basis: !mayUse ? .privilege : program.isSecured[type] ? .policies : .unsecured,
+            basis: !mayUse
+                ? .privilege
+                : read.map { .unreadable($0) }
+                    ?? (program.isSecured[type] ? .policies : .unsecured),
             policies: try findings(.select, row, of: type))
     }
 

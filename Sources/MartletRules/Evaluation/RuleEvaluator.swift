@@ -20,18 +20,33 @@ package protocol RuleRows {
 /// Judges rows by the policies of a rules file, as PostgreSQL would.
 ///
 /// A row for which a value cannot be computed (a division by zero) is not visible and not allowed;
-/// PostgreSQL would refuse the whole statement.
+/// PostgreSQL would refuse the whole statement. So is every row of a type whose policies read a type
+/// that the viewer may not SELECT.
 package struct RuleEvaluator {
     let program: RulesProgram
     let viewer: Viewer
     let rows: any RuleRows
     /// Takes the rows that queries find; nil if nobody asks for them.
     var trace: RuleTrace?
+    /// The types that policies read and that the viewer may not SELECT, by the command and the type of
+    /// the policies.
+    let unreadable: [PolicyCommand: [Int: Int]]
 
     package init(_ program: RulesProgram, for viewer: Viewer, over rows: any RuleRows) {
         self.program = program
         self.viewer = viewer
         self.rows = rows
+        let types = program.schema.types.indices
+        var unreadable: [PolicyCommand: [Int: Int]] = [:]
+        if !types.allSatisfy({ program.mayUse(.select, of: $0, roles: viewer.roles) }) {
+            for command in PolicyCommand.allCases {
+                for type in types {
+                    unreadable[command, default: [:]][type] = program.unreadableType(
+                        readFor: command, of: type, roles: viewer.roles)
+                }
+            }
+        }
+        self.unreadable = unreadable
     }
 
     /// Returns whether the viewer may see a row.
@@ -47,7 +62,7 @@ package struct RuleEvaluator {
     package func refusalToInsert(
         _ row: RuleRow, columns: [String], of type: Int
     ) throws -> RuleRefusal? {
-        try lacking(.insert, columns, of: type)
+        try lackedPrivilege(.insert, columns, of: type)
             ?? refusal(of: row, of: type, .insert, { $0.check ?? $0.using })
     }
 
@@ -57,7 +72,8 @@ package struct RuleEvaluator {
     package func refusalToUpdate(
         _ old: RuleRow, columns: [String], of type: Int
     ) throws -> RuleRefusal? {
-        try lacking(.update, columns, of: type) ?? refusal(of: old, of: type, .update, \.using)
+        try lackedPrivilege(.update, columns, of: type)
+            ?? refusal(of: old, of: type, .update, \.using)
     }
 
     /// Returns why the viewer may not leave a row as a change has made it; nil if he may. He must
@@ -71,10 +87,11 @@ package struct RuleEvaluator {
     /// Returns why the viewer may not delete a row that he sees; nil if he may.
     /// - Throws: What the storage throws.
     package func refusalToDelete(_ row: RuleRow, of type: Int) throws -> RuleRefusal? {
-        try lacking(.delete, [], of: type) ?? refusal(of: row, of: type, .delete, \.using)
+        try lackedPrivilege(.delete, [], of: type) ?? refusal(of: row, of: type, .delete, \.using)
     }
 
-    private func lacking(
+    /// Returns the privilege that the viewer lacks for a command on these columns; nil if he has it.
+    package func lackedPrivilege(
         _ command: PolicyCommand, _ columns: [String], of type: Int
     ) -> RuleRefusal? {
         guard !program.mayUse(command, columns, of: type, roles: viewer.roles) else { return nil }
@@ -92,6 +109,9 @@ package struct RuleEvaluator {
         _ condition: (RulesProgram.Policy) -> Node?
     ) throws -> RuleRefusal? {
         guard program.isSecured[type] else { return nil }
+        if let read = unreadable[command]?[type] {
+            return .unreadable(program.schema.types[read].name)
+        }
         var isPermitted = false
         var restrictions: [(name: String, node: Node)] = []
         for policy in program.policies[type] where policy.applies(to: command, viewer.roles) {
@@ -124,6 +144,8 @@ package struct RuleEvaluator {
 package enum RuleRefusal: Hashable, Sendable {
     /// No GRANT gives the privilege: for these columns, or for the whole type if there are none.
     case privilege(PolicyCommand, columns: [String])
+    /// The policies read this type, and no GRANT gives SELECT on it.
+    case unreadable(String)
     /// No permissive policy lets the row through.
     case unpermitted
     /// A restrictive policy does not let the row through.

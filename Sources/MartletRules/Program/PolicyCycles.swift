@@ -15,16 +15,8 @@ struct PolicyCycles {
         selected = program.policies.enumerated().map { type, policies in
             guard program.isSecured[type] else { return [] }
             return policies.filter { $0.command == nil || $0.command == .select }
-                .reduce(into: Set()) { $0.formUnion(Self.read(by: $1.using)) }
+                .reduce(into: Set()) { $0.formUnion($1.usingTypes) }
         }
-    }
-
-    private static func read(by condition: Node?) -> Set<Int> {
-        var types: Set<Int> = []
-        condition?.visit { node in
-            for source in node.query?.sources ?? [] { types.insert(source.type) }
-        }
-        return types
     }
 
     /// - Throws: `RulesFault` at the first policy that leads back to its type.
@@ -37,7 +29,7 @@ struct PolicyCycles {
                     $0.name.hasSameBytes(as: text.name.name)
                 })
             else { continue }
-            var reached = Self.read(by: policy.using).union(Self.read(by: policy.check))
+            var reached = policy.usingTypes.union(policy.checkTypes)
             var open = Array(reached)
             while let next = open.popLast() {
                 for type in selected[next] where reached.insert(type).inserted {

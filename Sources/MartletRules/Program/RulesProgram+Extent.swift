@@ -14,7 +14,9 @@ extension RulesProgram {
     /// Returns how much of a type somebody sees.
     /// - Complexity: O(*n*) in the length of the policies of the type and of those that it reads.
     package func extent(of type: Int, for viewer: Viewer) -> Extent {
-        guard mayUse(.select, of: type, roles: viewer.roles) else { return .nothing }
+        guard mayUse(.select, of: type, roles: viewer.roles),
+            unreadableType(readFor: .select, of: type, roles: viewer.roles) == nil
+        else { return .nothing }
         guard isSecured[type] else { return .whole }
         let applying = selecting(type).filter { $0.applies(to: .select, viewer.roles) }
         guard applying.contains(where: { $0.isPermissive && $0.using != nil }) else {

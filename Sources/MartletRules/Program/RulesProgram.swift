@@ -25,6 +25,9 @@ package struct RulesProgram: Sendable {
         package let roles: Set<String>
         let using: Node?
         let check: Node?
+        /// The types whose rows `using` and `check` read.
+        let usingTypes: Set<Int>
+        let checkTypes: Set<Int>
         /// The parts of `using` and `check`, for explanations.
         let usingParts: [ConditionPart]
         let checkParts: [ConditionPart]
@@ -129,6 +132,22 @@ package struct RulesProgram: Sendable {
         policies.allSatisfy(\.isEmpty) && isSecured.allSatisfy(\.self)
     }
 
+    /// The types of which nobody sees a row, because they have no policy and row-level security is not
+    /// lifted for them.
+    package var typesWithoutPolicies: [String] {
+        schema.types.indices.filter { isSecured[$0] && policies[$0].isEmpty }
+            .map { schema.types[$0].name }
+    }
+
+    /// What to write for a type without policies.
+    package static func remedy(forTypeWithoutPolicies name: String) -> String {
+        let name = name.quotedForSQL
+        return """
+            write CREATE POLICY … ON \(name) …, or ALTER TABLE \(name) DISABLE ROW LEVEL SECURITY to show \
+            everyone all rows, or CREATE POLICY none ON \(name) USING (false) to show nobody any
+            """
+    }
+
     /// Gives everyone everything on types that no GRANT names.
     private mutating func grantAll(_ statements: [Statement]) throws(RulesFault) {
         var named: Set<Int> = []
@@ -163,6 +182,7 @@ package struct RulesProgram: Sendable {
                 name: text.name.name, line: text.name.position.line,
                 isPermissive: text.isPermissive, command: text.command,
                 roles: Set(text.roles.map(\.name)), using: using?.node, check: check?.node,
+                usingTypes: using?.node.typesRead ?? [], checkTypes: check?.node.typesRead ?? [],
                 usingParts: using?.parts ?? [], checkParts: check?.parts ?? []))
     }
 
@@ -231,6 +251,44 @@ package struct RulesProgram: Sendable {
 }
 
 extension RulesProgram {
+    /// Returns a type that the policies of a command read, and that somebody with these roles may not
+    /// SELECT; nil if there is none.
+    ///
+    /// PostgreSQL refuses a statement with such policies, whatever rows there are.
+    func unreadableType(
+        readFor command: PolicyCommand, of type: Int, roles: Set<String>
+    ) -> Int? {
+        guard isSecured[type] else { return nil }
+        var open = typesRead(for: command, of: type, roles)
+        var reached = Set(open)
+        while let next = open.popLast() {
+            guard mayUse(.select, of: next, roles: roles) else { return next }
+            guard isSecured[next] else { continue }
+            for type in typesRead(for: .select, of: next, roles)
+            where reached.insert(type).inserted { open.append(type) }
+        }
+        return nil
+    }
+
+    /// Returns the types that the policies of a command read, for somebody with these roles.
+    private func typesRead(
+        for command: PolicyCommand, of type: Int, _ roles: Set<String>
+    ) -> [Int] {
+        let applying = policies[type].filter { $0.applies(to: command, roles) }
+        func read(_ types: (Policy) -> Set<Int>?) -> Set<Int> {
+            let known = applying.compactMap { policy in types(policy).map { (policy, $0) } }
+            // Without a permissive policy nobody needs the restrictive ones.
+            guard known.contains(where: \.0.isPermissive) else { return [] }
+            return known.reduce(into: []) { $0.formUnion($1.1) }
+        }
+        let old = command == .insert ? [] : read { $0.using == nil ? nil : $0.usingTypes }
+        guard command == .insert || command == .update else { return old.sorted() }
+        let new = read {
+            $0.check != nil ? $0.checkTypes : $0.using == nil ? nil : $0.usingTypes
+        }
+        return old.union(new).sorted()
+    }
+
     /// Returns whether somebody with these roles may do a command on some columns of a type.
     /// - Parameters:
     ///   - columns: The columns that INSERT or UPDATE writes.
@@ -245,4 +303,9 @@ extension RulesProgram {
         }
         return !allowed.isEmpty && columns.allSatisfy(allowed.contains)
     }
+}
+
+extension String {
+    /// The name in quotes.
+    fileprivate var quotedForSQL: String { "\"\(replacing("\"", with: "\"\""))\"" }
 }

@@ -41,7 +41,7 @@ package enum Acceptance {
     }
 
     /// Judges a set that was not decided before. If nothing is thrown, the set is to be carried
-    /// out.
+    /// out. If the data set has policies, `collision` may still refuse it.
     ///
     /// - Parameter rights: The judgement by the data set's policies; nil if it has none.
     /// - Throws: `Refusal`, with the reason.
@@ -65,7 +65,8 @@ package enum Acceptance {
         try judgePermission(plan, context, schema, rules)
         try judgeCascades(plan, context, facts, schema, rules)
         try judgeTemporaries(plan, context, facts, schema)
-        try judgeCreates(plan, context, facts, schema)
+        // With policies, a key must not tell somebody who may not create the record that it is taken.
+        if rights == nil { try judgeCreates(plan, context, facts, schema) }
         for change in plan.updates {
             try judge(change, verb: "update", context, facts, schema)
         }
@@ -73,6 +74,19 @@ package enum Acceptance {
             try judge(change, verb: "delete", context, facts, schema)
         }
         try judgeAffected(plan, context, facts, schema)
+    }
+
+    /// Returns why a set may not create its records: a record has the id of a new one, or had it. Nil if
+    /// none has. It holds if the policies let the person create them.
+    package static func collision(
+        _ plan: SetPlan, in context: SetContext, facts: SetFacts, schema: Schema
+    ) -> Refusal? {
+        do throws(Refusal) {
+            try judgeCreates(plan, context, facts, schema)
+            return nil
+        } catch {
+            return error
+        }
     }
 
     private static func judgePermission(

@@ -76,6 +76,11 @@ package struct SetRights: Sendable {
                 refusal = found.map { self.refusal(for: $0, command, address.type) }
             }
         }
+        for create in plan.creates where refusal == nil {
+            refusal = evaluator.lackedPrivilege(
+                .insert, create.attributes.names, of: create.type
+            ).map { self.refusal(for: $0, .insert, create.type) }
+        }
         return (hidden, refusal)
     }
 
@@ -85,16 +90,62 @@ package struct SetRights: Sendable {
     ///   - assigned: The permanent ids of the records that the set creates.
     ///   - read: Reads the rows as the set has left them.
     package func refusal<Fault: Error>(
-        assigned: [RecordAddress: RecordID],
-        read: (_ type: Int, _ column: Int, _ values: [Value]?) throws(Fault) -> [RuleRow]
+        assigned: [RecordAddress: RecordID], read: RowReading<Fault>
     ) throws(Fault) -> Refusal? {
-        let created = plan.creates.map { create in
-            RecordAddress(create.type, assigned[create.address] ?? create.id)
-        }
-        let changed = plan.updates.map { facts.permanentAddress(of: $0.address) }
+        let (created, changed) = addresses(assigned)
         guard !created.isEmpty || !changed.isEmpty else { return nil }
         let after = try Self.rows(of: created + changed, read)
-        return try RowLookups.working(read) { rows in
+        return try refusal(created, changed, after, read) { rows, address, _ in
+            rows.restore(address)
+        }
+    }
+
+    /// Returns why a set is not allowed that the tables do not take; nil if it is.
+    ///
+    /// - Parameters:
+    ///   - after: The rows that the set would leave. `expectedRow` returns one.
+    ///   - read: Reads the rows as they are without the set.
+    package func refusal<Fault: Error>(
+        assigned: [RecordAddress: RecordID], leaving after: [RecordAddress: RuleRow],
+        read: RowReading<Fault>
+    ) throws(Fault) -> Refusal? {
+        let (created, changed) = addresses(assigned)
+        guard !created.isEmpty || !changed.isEmpty else { return nil }
+        return try refusal(created, changed, after, read) { rows, address, row in
+            rows.replace(address, by: row)
+        }
+    }
+
+    /// Returns a row that the set would leave: the one before it, with the values that the set writes.
+    ///
+    /// - Parameter attributes: These values, with permanent ids.
+    package func expectedRow(_ address: RecordAddress, _ attributes: Attributes) -> RuleRow {
+        let type = rights.schema.types[address.type]
+        var row = before[address] ?? [address.id.value] + type.attributes.map { _ in .null }
+        for (name, value) in zip(attributes.names, attributes.values) {
+            if let index = type.index(ofAttribute: name) { row[index + 1] = value }
+        }
+        return row
+    }
+
+    private func addresses(
+        _ assigned: [RecordAddress: RecordID]
+    ) -> (created: [RecordAddress], changed: [RecordAddress]) {
+        (
+            plan.creates.map { RecordAddress($0.type, assigned[$0.address] ?? $0.id) },
+            plan.updates.map { facts.permanentAddress(of: $0.address) }
+        )
+    }
+
+    /// Judges the rows that the set leaves.
+    ///
+    /// - Parameter reveal: Lets later conditions find a row that was judged.
+    private func refusal<Fault: Error>(
+        _ created: [RecordAddress], _ changed: [RecordAddress], _ after: [RecordAddress: RuleRow],
+        _ read: RowReading<Fault>,
+        _ reveal: (RowLookups, RecordAddress, RuleRow) -> Void
+    ) throws(Fault) -> Refusal? {
+        try RowLookups.working(read) { rows in
             for address in created { rows.replace(address, by: nil) }
             for (address, row) in before { rows.replace(address, by: row) }
             let evaluator = rights.evaluator(over: rows)
@@ -105,14 +156,14 @@ package struct SetRights: Sendable {
                 {
                     return refusal(for: found, .insert, address.type)
                 }
-                rows.restore(address)
+                reveal(rows, address, row)
             }
             for address in changed {
                 guard let row = after[address] else { continue }
                 if let found = try evaluator.refusalToLeave(row, of: address.type) {
                     return refusal(for: found, nil, address.type)
                 }
-                rows.restore(address)
+                reveal(rows, address, row)
             }
             return nil
         }
@@ -162,6 +213,10 @@ package struct SetRights: Sendable {
         case .privilege(_, let columns):
             let list = columns.map { "“\($0)”" }.joined(separator: ", ")
             return Refusal(.permission, "you may not write \(list) of \(name)")
+        case .unreadable(let read):
+            return Refusal(
+                .permission,
+                "the policies of \(name) read “\(read)”, and you may not read records of “\(read)”")
         case .unpermitted:
             return Refusal(
                 .permission, "no policy lets you \(command == nil ? "leave" : verb) \(row)")

@@ -380,11 +380,14 @@ struct BatchDecision {
             try Acceptance.judge(
                 plan, in: context, facts: facts, schema: storage.schema, rules: rules,
                 rights: item.rights)
+            let collision = item.rights.flatMap { _ in
+                Acceptance.collision(plan, in: context, facts: facts, schema: storage.schema)
+            }
             facts.clearEarlierRecords(with: plan)
             return .acceptable(
                 SetWork(
                     request: item.factsRequest, plan: plan, facts: facts, rights: item.rights,
-                    timestamp: item.set.timestamp, now: now))
+                    refusal: collision, timestamp: item.set.timestamp, now: now))
         } catch {
             return .refused(error)
         }

@@ -123,10 +123,9 @@ package final class RowLookups: RuleRows {
     }
 
     /// Lets conditions find a record with this row, or not at all.
-    ///
-    /// - Precondition: Nothing was looked up yet.
     package func replace(_ address: RecordAddress, by row: RuleRow?) {
         replaced[address.type, default: [:]][address.id] = .some(row)
+        indexes.removeAll()
     }
 
     /// Lets conditions find a record as the storage has it.

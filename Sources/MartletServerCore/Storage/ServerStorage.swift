@@ -227,6 +227,8 @@ package struct SetWork: Sendable {
     package let facts: SetFacts
     /// The judgement by the data set's policies; nil if it has none.
     package let rights: SetRights?
+    /// Why the set is refused if its rights allow it; nil if it is to be carried out.
+    package let refusal: Refusal?
     /// The user's time, as the device sent it.
     package let timestamp: String?
     /// Milliseconds since 1970.
@@ -234,14 +236,32 @@ package struct SetWork: Sendable {
 
     package init(
         request: FactsRequest, plan: SetPlan, facts: SetFacts, rights: SetRights? = nil,
-        timestamp: String?, now: Int64
+        refusal: Refusal? = nil, timestamp: String?, now: Int64
     ) {
         self.request = request
         self.plan = plan
         self.facts = facts
         self.rights = rights
+        self.refusal = refusal
         self.timestamp = timestamp
         self.now = now
+    }
+
+    /// Returns why a set is refused that the tables do not take.
+    ///
+    /// PostgreSQL judges the rights to a new row before its unique values and references. So a set that
+    /// its rights do not allow is refused for that, and nobody learns by it which values and ids hidden
+    /// records have.
+    ///
+    /// - Parameter judged: Returns why the rights do not allow the set; nil if they do.
+    package func refusal<Fault: Error>(
+        after refusal: Refusal, _ judged: (SetRights) throws(Fault) -> Refusal?
+    ) throws(Fault) -> Refusal {
+        // These are not about the tables, or were judged by the rights already.
+        guard let rights, !refusal.isRetryable, refusal.reason != .permission else {
+            return refusal
+        }
+        return try judged(rights) ?? refusal
     }
 }
 

@@ -42,7 +42,7 @@ final class RecordStatements {
         case select
     }
 
-    init(type: EntityType, connection: Connection, keepsClauses: Bool) {
+    init(type: EntityType, connection: Connection, keepsClauses: Bool, replaces: Bool) {
         self.type = type
         self.connection = connection
         last = Verb.allCases.map { _ in nil }
@@ -55,7 +55,8 @@ final class RecordStatements {
             // bytes.
             case .text: "\(key) = ?1 AND \(key) = ?1 COLLATE BINARY"
             }
-        conflict = type.hasConflictClause && !keepsClauses ? " OR ABORT" : ""
+        conflict =
+            replaces ? " OR REPLACE" : type.hasConflictClause && !keepsClauses ? " OR ABORT" : ""
         all = ColumnList(type.attributes)
         // A table that consists only of a key is read by a constant.
         allColumns = type.attributes.isEmpty ? "1" : SQLName.list(all.names)

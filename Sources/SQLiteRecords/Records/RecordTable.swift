@@ -27,15 +27,19 @@ package final class RecordTable {
     /// - Parameters:
     ///   - keepsClauses: Whether a conflict clause in the table's declaration takes effect;
     ///     otherwise a violated constraint only fails the statement.
+    ///   - replaces: Whether a record that is written removes the rows with which it shares a unique
+    ///     value.
     ///   - rowBytes: The most encoded bytes of a record that is read whole. A longer record is
     ///     reported as a row that cannot be sent to any device.
     package init(
-        type: EntityType, connection: Connection, keepsClauses: Bool = false, rowBytes: Int = .max
+        type: EntityType, connection: Connection, keepsClauses: Bool = false,
+        replaces: Bool = false, rowBytes: Int = .max
     ) {
         self.type = type
         self.connection = connection
         self.rowBytes = rowBytes
-        names = RecordStatements(type: type, connection: connection, keepsClauses: keepsClauses)
+        names = RecordStatements(
+            type: type, connection: connection, keepsClauses: keepsClauses, replaces: replaces)
     }
 
     /// Returns all attributes in the table's order, including nulls; nil if there is no such

@@ -52,7 +52,8 @@ struct RandomRules {
     let rows: [[[Value]]]
     let policies: Policies
 
-    init(_ chance: inout Chance) {
+    /// - Parameter restrictsReading: Whether not everyone may SELECT all tables.
+    init(_ chance: inout Chance, restrictsReading: Bool = false) {
         let names = ["clubs", "teams", "players", "notes"]
         let tables = names.map { name in
             let kinds = (0..<chance.number(2..<6)).map { _ in chance.one(of: Kind.allCases) }
@@ -64,7 +65,7 @@ struct RandomRules {
         rows = tables.map { table in
             (1...chance.number(3..<9)).map { Self.row(Int64($0), of: table, &chance) }
         }
-        policies = Policies(over: tables, &chance)
+        policies = Policies(over: tables, &chance, restrictsReading: restrictsReading)
     }
 
     static func row(_ id: Int64, of table: Table, _ chance: inout Chance) -> [Value] {
@@ -101,7 +102,9 @@ struct RandomRules {
 
 extension RandomRules.Policies {
     /// Makes a file for these tables.
-    init(over tables: [RandomRules.Table], _ chance: inout Chance) {
+    init(
+        over tables: [RandomRules.Table], _ chance: inout Chance, restrictsReading: Bool = false
+    ) {
         // Policies read only tables that come later in this order, so that no circle arises. If the
         // SELECT policies of a table read nothing, its other policies may read the table itself.
         for (index, table) in tables.enumerated() {
@@ -112,12 +115,22 @@ extension RandomRules.Policies {
                 var writer = RandomCondition(tables: tables, readable: reads)
                 file += Self.policy("p\(number)", on: table, for: command, &writer, &chance)
             }
+            if restrictsReading, !isPlain, index < tables.count - 1, chance.percent(60) {
+                let word = chance.percent(50) ? "NOT EXISTS" : "EXISTS"
+                file += """
+                    CREATE POLICY read ON \(table.name)\(chance.percent(50) ? " FOR SELECT" : "")
+                      USING (\(word) (SELECT FROM notes AS n WHERE n.c0 = \(table.name).c0));
+
+                    """
+            }
             if chance.percent(10) {
                 file += "ALTER TABLE \(table.name) DISABLE ROW LEVEL SECURITY;\n"
             }
-            if chance.percent(30) {
+            // Other tables' policies read the last one most.
+            let isRead = restrictsReading && index == tables.count - 1
+            if chance.percent(isRead ? 80 : 30) {
                 granted.insert(table.name)
-                file += Self.grants(table, &chance)
+                file += Self.grants(table, &chance, restrictsReading)
             }
         }
     }
@@ -143,9 +156,13 @@ extension RandomRules.Policies {
         return text + ";\n"
     }
 
-    private static func grants(_ table: RandomRules.Table, _ chance: inout Chance) -> String {
+    private static func grants(
+        _ table: RandomRules.Table, _ chance: inout Chance, _ restrictsReading: Bool
+    ) -> String {
         // Without SELECT, PostgreSQL refuses each statement whose policies read the table.
-        var text = "GRANT SELECT ON \(table.name) TO PUBLIC;\n"
+        let reader =
+            restrictsReading && chance.percent(70) ? chance.one(of: RandomRules.roles) : "PUBLIC"
+        var text = "GRANT SELECT ON \(table.name) TO \(reader);\n"
         for command in ["INSERT", "UPDATE", "DELETE"] where chance.percent(70) {
             let role = chance.percent(50) ? "PUBLIC" : chance.one(of: RandomRules.roles)
             let columns = table.names.filter { _ in chance.percent(60) }
