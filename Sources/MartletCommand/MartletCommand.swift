@@ -12,6 +12,7 @@ enum MartletCommand {
 
     /// Runs one command line; errors become a sentence and an exit code.
     static func run(_ words: [String], console: Console) async -> ExitCode {
+        var name: String?
         do {
             switch try ArgumentParser(commands: CommandDescription.all).parse(words) {
             case .overview:
@@ -24,10 +25,16 @@ enum MartletCommand {
                 console.print(HelpText.page(command))
                 return .done
             case .run(let command, let arguments):
+                name = command.name
                 return try await command.run(arguments, console)
             }
         } catch {
-            let failure = FailureReport(error)
+            let failure = FailureReport(error, of: name)
+            if words.prefix(while: { $0 != "--" }).contains("--json") {
+                console.print(
+                    JSONText.object([("ok", .boolean(false)), ("error", .text(failure.sentence))])
+                        .description)
+            }
             console.note("martlet: \(failure.sentence)")
             return failure.code
         }

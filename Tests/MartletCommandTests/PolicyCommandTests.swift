@@ -120,6 +120,11 @@ struct PolicyCommandTests {
         #expect(office.last == "a person without a user sees all of teams, so no view lists it.")
         let gone = await explain(["teams", "77", "--user", "ann"], options)
         #expect(gone.first == "teams 77 is not there, or no device can be sent it.")
+        for words in [["teams", "-1"], ["--user", "ann", "--", "teams", "-1"]] {
+            let temporary = await explain(
+                words[0] == "teams" ? words + ["--user", "ann"] + options : options + words, [])
+            #expect(temporary.first == "teams -1 is not there, or no device can be sent it.")
+        }
         let json = await explain(["teams", "2", "--user", "ann", "--json"], options)
         #expect(
             json.first?.hasPrefix(
@@ -232,6 +237,45 @@ struct PolicyCommandTests {
             #expect(result.err.contains(sentence), "\(words): \(result.err)")
             #expect(result.out.isEmpty)
         }
+    }
+
+    @Test("a damaged file is named, and a program gets the failure as JSON")
+    func damaged() async throws {
+        let served = try ServedData()
+        let folder = served.path("broken")
+        try FileManager.default.createDirectory(
+            atPath: folder, withIntermediateDirectories: true)
+        try Self.write("no data set", to: served.path("broken/bad.sqlite"))
+        try Self.write(Self.rules, to: served.path("rules.sql"))
+        let explained = await ServedData.run(
+            ["explain", "teams", "1", "--user", "ann", "--rules", served.path("rules.sql")]
+                + ["--data", folder, "--dataset", "bad", "--json"])
+        #expect(explained.code == .failed)
+        #expect(explained.out.hasPrefix(#"{"ok":false,"error":""#))
+        #expect(explained.err.contains("bad.sqlite: The file cannot be used"))
+        for (rules, words) in [("", "name of a file is empty"), (folder, "it is a folder")] {
+            let odd = await ServedData.run(["rules", "check", rules, served.path("rules.sql")])
+            #expect(odd.err.contains(rules.isEmpty ? "FILE is empty" : words), "\(odd.err)")
+            let doctor = await ServedData.run(
+                ["doctor", "--postgres", "postgresql://127.0.0.1:1/x", "--rules", rules])
+            #expect(doctor.err.contains(words), "\(doctor.err)")
+        }
+        let purges = await ServedData.run(["purges", "--data", folder])
+        #expect(purges.err.contains("The data set “bad” cannot be read"), "\(purges.err)")
+    }
+
+    @Test("rules check: a rules file and a schema in each other's place are told apart")
+    func swapped() async throws {
+        let served = try ServedData()
+        let (rules, schema) = (served.path("rules.sql"), served.path("schema.sql"))
+        try Self.write(Self.rules, to: rules)
+        try Self.write(ServedData.schema, to: schema)
+        let swapped = await ServedData.run(["rules", "check", schema, rules])
+        #expect(swapped.err.contains("name the rules file first"), "\(swapped.err)")
+        try Self.write("CREATE TABL teams (id)", to: schema)
+        let wrong = await ServedData.run(["rules", "check", rules, schema])
+        #expect(wrong.err.contains("schema.sql: "), "\(wrong.err)")
+        #expect(await ServedData.run(["doctor", "--help"]).out.contains("with --postgres: the"))
     }
 
     @Test("explain: a database without a data set is refused")

@@ -128,8 +128,17 @@ struct PostgresCommandTests {
         let nowhere = await Self.run(adopt + ["--rules", "/nowhere/rules.sql"])
         #expect(nowhere.code == .failed)
         #expect(nowhere.err.contains("/nowhere/rules.sql cannot be written"), "\(nowhere.err)")
+        for (path, words) in [
+            ("", "The name of a file is empty"), (folder.path, "it is a folder"),
+            ("/dev/null", "is no regular file"),
+        ] {
+            let odd = await Self.run(adopt + ["--rules", path])
+            #expect(odd.code != .done && odd.err.contains(words), "\(odd.err)")
+        }
         let none = await Self.run(["postgres", "schema", "--postgres", url])
         #expect(none.code == .failed)
+        let empty = await Self.run(["purges", "--postgres", url])
+        #expect(empty.code == .failed && !empty.err.contains("Nothing was changed"))
         let done = await Self.run(adopt + ["--rules", file])
         #expect(done.code == .done, "\(done.err)")
         #expect(done.out.contains("into a rules file"))

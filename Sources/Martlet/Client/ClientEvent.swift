@@ -59,6 +59,10 @@ public struct ClientStatus: Sendable {
     /// The number of records to which other programs gave values that cannot be sent; see
     /// `MartletClient.withheld()`.
     public var withheld: Int
+    /// Why the device cannot remove all that it has of records which its user may not see any more, such as
+    /// a damaged full-text index; nil if nothing prevents it. The device does not confirm their removal
+    /// to the server until then.
+    public var unremovedReason: String?
     /// The number of remote changes that arrived again and were skipped, since the file was
     /// created.
     public var passedOver: Int64

@@ -422,6 +422,7 @@ public final class MartletClient: DatabaseAccess {
                     parked: try store.parkedCount, keptAside: try store.keptAsideCount,
                     quarantined: try store.quarantinedCount,
                     withheld: try store.withheldCount,
+                    unremovedReason: try store.unremovedReason,
                     passedOver: try store.passedOverCount, lastExchange: try store.lastExchange,
                     connection: connection, traffic: traffic)
             }

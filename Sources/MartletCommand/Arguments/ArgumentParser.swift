@@ -54,7 +54,8 @@ struct ArgumentParser {
         while index < words.count {
             let word = words[index]
             index += 1
-            if onlyArguments || word == "-" || !word.hasPrefix("-") {
+            // A negative number is an id.
+            if onlyArguments || word == "-" || !word.hasPrefix("-") || Int64(word) != nil {
                 parsed.positional.append(word)
             } else if word == "--" {
                 onlyArguments = true

@@ -17,7 +17,7 @@ extension CommandDescription {
             Option(name: "data", value: "DIR", help: "the server's data folder"), postgresOption,
             Option(
                 name: "rules", value: "FILE",
-                help: "the servers' rules file; tables with row-level security need its policies"),
+                help: "with --postgres: the servers' rules file, compared with the tables"),
         ],
         examples: [
             Example("doctor --data data", "the files of a data folder"),
@@ -67,18 +67,15 @@ extension CommandDescription {
             throw UsageError("doctor needs --data DIR or --postgres URL.", command: "doctor")
         }
         let rules = try arguments.value("rules").map { path in
-            guard let bytes = FileManager.default.contents(atPath: path) else {
-                throw CommandError("The rules file \(path) cannot be read.")
-            }
-            return [UInt8](bytes)
+            Array(try SchemaFiles.read(path).utf8)
         }
         let connection = try PostgresConnection(
             PostgresAddress(url), PostgresOptions(readOnly: true, name: "martlet doctor"))
         defer { connection.close() }
         let doctor = PostgresDoctor(
             on: connection, now: now,
-            hasPolicies: rules.map { bytes in
-                { try RulesFile.read(bytes, schema: $0).policies != nil }
+            policies: rules.map { bytes in
+                { try RulesFile.read(bytes, schema: $0).policies }
             })
         let found = try doctor.findings().map {
             Finding(

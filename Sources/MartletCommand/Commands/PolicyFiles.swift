@@ -14,13 +14,23 @@ struct PolicyFiles {
         let (path, schemaPath) = (arguments.positional[0], arguments.positional[1])
         connection = try Connection(path: ":memory:")
         let script = try SchemaFiles.read(schemaPath, code: code)
+        let text = try SchemaFiles.read(path, code: code)
+        if text.contains(Self.tables), !script.contains(Self.tables),
+            script.contains(#/(?i)\b(CREATE\s+POLICY|GRANT)\b/#)
+        {
+            throw CommandError(
+                "\(path) has tables, and \(schemaPath) has policies: name the rules file first.",
+                code: code)
+        }
         let connection = connection
         let schema = try Self.naming(schemaPath, code) {
             try SchemaMigration.apply(script: script, to: connection)
         }
-        let text = try SchemaFiles.read(path, code: code)
         program = try Self.naming(path, code) { try RulesProgram(text, schema: schema) }
     }
+
+    /// A statement of a schema.
+    private static var tables: Regex<Substring> { #/(?i)\bCREATE\s+TABLE\b/# }
 
     /// Calls a closure. A fault of the file becomes a sentence that names the file.
     static func naming<Result>(
@@ -30,7 +40,7 @@ struct PolicyFiles {
             return try body()
         } catch let fault as RulesFault {
             throw CommandError("\(path), \(fault).", code: code)
-        } catch  where code == .usage {
+        } catch {
             throw CommandError("\(path): \(FailureReport(error).sentence)", code: code)
         }
     }

@@ -215,11 +215,19 @@ extension CommandDescription {
     /// Returns the rules of a file that exists, or else those of the database.
     private static func rules(_ path: String?) throws -> PostgresAdoption.Rules {
         guard let path else { return .none }
-        guard FileManager.default.fileExists(atPath: path) else { return .ofDatabase }
-        guard let bytes = FileManager.default.contents(atPath: path),
-            let text = String(validating: bytes, as: UTF8.self)
-        else { throw CommandError("The rules file \(path) cannot be read as text in UTF-8.") }
-        return .file(text)
+        switch path.isEmpty ? .typeDirectory : SchemaFiles.kind(of: path) {
+        case .typeRegular?, .typeDirectory?: return .file(try SchemaFiles.read(path))
+        case nil:
+            let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
+            guard SchemaFiles.kind(of: folder) == .typeDirectory else {
+                throw CommandError(
+                    "The rules file \(path) cannot be written: make the folder \(folder) first.")
+            }
+            return .ofDatabase
+        default:
+            throw CommandError(
+                "\(path) is no regular file; name a rules file, or one that is to be made.")
+        }
     }
 
     /// Adopts tables, and writes the rules file that is made of their policies. Without the adoption

@@ -64,7 +64,7 @@ extension CommandDescription {
             parts.append("has confirmed nothing")
         }
         if device.state == .waits, device.hidden == 0, device.confirmed != nil {
-            parts.append("its user has been given another view since")
+            parts.append("it has been given another view since")
         }
         if device.hidden > 0 { parts.append("\(device.hidden) records have left the view since") }
         if device.state != .seesAll { parts.append("as of revision \(device.known)") }

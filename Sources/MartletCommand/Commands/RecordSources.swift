@@ -3,6 +3,7 @@ import MartletEmbedded
 import MartletPostgres
 import MartletServerCore
 import PostgresKit
+import SQLiteKit
 
 /// The data set that a command reads for explanations.
 enum RecordSources {
@@ -18,7 +19,14 @@ enum RecordSources {
     static func read<Result>(
         _ arguments: ParsedArguments, _ body: (any RecordSource) throws -> Result
     ) throws -> Result {
-        if arguments.value("data") != nil { return try body(try file(arguments)) }
+        if arguments.value("data") != nil {
+            let path = try path(arguments)
+            do {
+                return try body(try EmbeddedRecords(path: path))
+            } catch let error as SQLiteError {
+                throw CommandError("\(path): \(FailureReport(error).sentence)")
+            }
+        }
         let environment = ProcessInfo.processInfo.environment["MARTLET_POSTGRES"]
         guard let url = arguments.value("postgres") ?? environment, !url.isEmpty else {
             throw UsageError(
@@ -32,7 +40,8 @@ enum RecordSources {
         return try body(try PostgresRecords(on: connection))
     }
 
-    private static func file(_ arguments: ParsedArguments) throws -> EmbeddedRecords {
+    /// Returns the path of the data set's file.
+    private static func path(_ arguments: ParsedArguments) throws -> String {
         guard let data = arguments.value("data"), let name = arguments.value("dataset") else {
             throw UsageError("--data DIR needs --dataset NAME.", command: arguments.command)
         }
@@ -41,6 +50,6 @@ enum RecordSources {
             throw CommandError(
                 "There is no data set \(name) in \(data). Check --data and --dataset.")
         }
-        return try EmbeddedRecords(path: path)
+        return path
     }
 }

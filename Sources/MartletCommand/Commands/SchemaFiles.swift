@@ -6,12 +6,30 @@ enum SchemaFiles {
     /// Returns the text of a schema file.
     /// - Throws: `CommandError` with `code` if it cannot be read.
     static func read(_ path: String, code: ExitCode = .failed) throws -> String {
+        guard !path.isEmpty else {
+            throw CommandError(
+                "The name of a file is empty. Is a variable of the shell not set?", code: .usage)
+        }
+        switch kind(of: path) {
+        case nil: throw CommandError("The file \(path) cannot be read: there is none.", code: code)
+        case .typeDirectory?:
+            throw CommandError(
+                "The file \(path) cannot be read: it is a folder. Name a file in it.", code: code)
+        default: break
+        }
         do {
             return try String(contentsOfFile: path, encoding: .utf8)
         } catch {
             throw CommandError(
                 "The file \(path) cannot be read; it should be SQL in UTF-8.", code: code)
         }
+    }
+
+    /// Returns what a path names, behind symbolic links; nil if there is nothing.
+    static func kind(of path: String) -> FileAttributeType? {
+        let file = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
+        let attributes = try? FileManager.default.attributesOfItem(atPath: file)
+        return attributes?[.type] as? FileAttributeType
     }
 
     /// Returns the schema for CSV files: the given one, or `schema.sql` in their folder, or one

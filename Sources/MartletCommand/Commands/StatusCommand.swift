@@ -96,6 +96,12 @@ enum StatusReport {
                     + " gone or renamed; they are queued once the file has the tables again, under their names"
             )
         }
+        if let reason = status.unremovedReason {
+            lines.append(
+                "  not removed: the file still has traces of records that the user may not see any more, and"
+                    + " the server waits for their removal: \(reason); rebuild the index, or drop it"
+            )
+        }
         for kept in keptAside {
             let what =
                 kept.attributes.isEmpty ? "no table" : kept.attributes.joined(separator: ", ")
@@ -174,6 +180,7 @@ enum StatusReport {
                         ])
                     })
             ),
+            ("unremovedReason", .optional(status.unremovedReason)),
             ("awaitingTable", .integer(Int64(status.awaitingTable))),
             ("withheld", .list(withheld.map { json($0.type, $0.id, $0.message) })),
             (

@@ -15,7 +15,8 @@ struct FailureReport {
     let sentence: String
     let code: ExitCode
 
-    init(_ error: any Error) {
+    /// - Parameter command: The command that failed, if it is known.
+    init(_ error: any Error, of command: String? = nil) {
         switch error {
         case let error as UsageError: self.init(error.description, .usage)
         case let error as CommandError: self.init(error.message, error.code)
@@ -28,9 +29,12 @@ struct FailureReport {
         case let fault as StorageFault:
             self.init("The data set cannot be used: \(fault). \(Self.advice(fault))", .failed)
         case let error as AdoptionError:
-            self.init(
-                (["Nothing was changed."] + error.problems.map { "- \($0)." })
-                    .joined(separator: "\n"), .failed)
+            // Other commands only read.
+            let start = command?.hasPrefix("postgres ") == true ? ["Nothing was changed."] : []
+            let problems = error.problems.map { problem in
+                start.isEmpty && error.problems.count == 1 ? "\(problem)." : "- \(problem)."
+            }
+            self.init((start + problems).joined(separator: "\n"), .failed)
         case let error as PostgresError:
             self.init(
                 "PostgreSQL: \(error.message). \(error.remedy)",

@@ -56,15 +56,31 @@ extension DeviceStore {
     package func removeTraces() throws -> Bool {
         guard try standing.hasTraces else { return true }
         try checkWritable()
-        guard try mergeIndexes() else { return false }
+        var table: String?
+        do {
+            guard try mergeIndexes(&table) else { return false }
+        } catch let error as SQLiteError where table != nil && !error.isBusy {
+            let words = "the full-text index “\(table ?? "")” cannot be merged: \(error.message)"
+            try changeStanding { $0.tracesFault = words }
+            throw error
+        }
         let connection = applying.connection
         // An exchange does not wait long for a reader.
         try connection.execute("PRAGMA busy_timeout = 200")
         let busy = try? connection.integer("PRAGMA wal_checkpoint(TRUNCATE)")
         try connection.execute("PRAGMA busy_timeout = \(LocalStore.busyTimeout)")
         guard busy == 0 else { return true }
-        try changeStanding { $0.hasTraces = false }
+        try changeStanding {
+            $0.hasTraces = false
+            $0.tracesFault = nil
+        }
         return true
+    }
+
+    /// The reason why the device cannot remove all that it has of records which its user may not see any
+    /// more; nil if there is none.
+    package var unremovedReason: String? {
+        get throws { try standing.tracesFault }
     }
 
     /// The pages that one step may write to a full-text index.
@@ -73,17 +89,21 @@ extension DeviceStore {
     /// Merges the segments of full-text indexes, which leaves out the words of deleted rows, by one
     /// step (https://sqlite.org/fts5.html#the_merge_command,
     /// https://sqlite.org/fts3.html#fts4_optimize_command).
+    /// - Parameter current: The index at which it is.
     /// - Returns: Whether all of them are merged.
-    private func mergeIndexes() throws -> Bool {
+    private func mergeIndexes(_ current: inout String?) throws -> Bool {
         let connection = applying.connection
         let tables = try connection.statement(
             "SELECT name, sql FROM main.sqlite_schema WHERE sql LIKE 'CREATE VIRTUAL TABLE%'"
         ).rows { (row) throws(SQLiteError) in (row.text(0), row.text(1)) }
         func names(of modules: Set<String>) -> [String] {
-            tables.filter { modules.contains(Self.module($0.1)) }.map { SQLName.quoted($0.0) }
+            tables.filter { modules.contains(Self.module($0.1)) }.map(\.0)
         }
+        let (newer, older) = (names(of: ["fts5"]), names(of: ["fts3", "fts4"]))
         return try inApplyingTransaction {
-            for table in names(of: ["fts5"]) {
+            for name in newer {
+                current = name
+                let table = SQLName.quoted(name)
                 let before = try connection.integer("SELECT total_changes()") ?? 0
                 try connection.execute(
                     """
@@ -92,7 +112,9 @@ extension DeviceStore {
                 let after = try connection.integer("SELECT total_changes()") ?? 0
                 if after - before >= 2 { return false }
             }
-            for table in names(of: ["fts3", "fts4"]) {
+            for name in older {
+                current = name
+                let table = SQLName.quoted(name)
                 try connection.execute("INSERT INTO \(table)(\(table)) VALUES ('optimize')")
             }
             return true

@@ -35,6 +35,8 @@ struct Standing: Hashable, Sendable {
     var isForView = false
     /// Whether bytes of records that the user may not see any more may still be in the file.
     var hasTraces = false
+    /// Why they cannot be removed; nil if nobody has tried in vain.
+    var tracesFault: String?
     /// The number of the user's view, as the server named it last: 0 if the user sees everything; nil
     /// if the server has no policies.
     var view: Int64?

@@ -84,7 +84,8 @@ extension EmbeddedRecords {
         let find = try connection.statement(
             """
             SELECT g.principal, v.parts FROM martlet_given AS g
-            JOIN martlet_views AS v ON v.number = g.view ORDER BY g.last, g.view
+            JOIN martlet_views AS v ON v.number = g.view
+            WHERE \(DevicePurges.isPrincipal("g.principal")) ORDER BY g.last, g.view
             """)
         defer { find.reset() }
         var views: [String: [Int64]] = [:]

@@ -106,6 +106,12 @@ struct AdoptionChecks {
                     "name a file with martlet postgres adopt --rules FILE, which writes the policies "
                         + "into it, or takes those of a file that exists")
             }
+            guard !registered.isEmpty else { break }
+            for candidate in candidates {
+                notes.append(
+                    "servers with a rules file show nobody rows of “\(candidate.table.name)” until the "
+                        + "file has policies for it; name the file with --rules FILE to check that")
+            }
         case .ofDatabase:
             let writer = try RulesWriter(tables, Schema(types: types), on: connection)
             problems += writer.problems
@@ -116,6 +122,13 @@ struct AdoptionChecks {
                 if program.showsNothing {
                     refuse(
                         "the rules file has no policy, so nobody would see anything", "write one")
+                } else {
+                    let new = Set(candidates.map(\.table.name))
+                    for name in program.typesWithoutPolicies where new.contains(name) {
+                        refuse(
+                            "the rules file has no policy for “\(name)”, so nobody would see its rows",
+                            RulesProgram.remedy(forTypeWithoutPolicies: name))
+                    }
                 }
             } catch {
                 refuse("the rules file does not fit the tables: \(error)", "correct it")

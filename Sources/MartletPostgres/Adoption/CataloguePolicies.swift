@@ -27,10 +27,20 @@ struct CataloguePolicies {
         let command: String
         /// The column, as it is and as SQL names it; nil for all.
         let column: (name: String, sql: String)?
+        /// The roles among these that may not use the table's schema; PUBLIC if not everyone may.
+        let barred: [String]
+    }
+
+    /// A role that the policies or the privileges name, and that PostgreSQL lets see more.
+    struct Exemption {
+        let role: String
+        /// Why, such as “owns crm.notes”.
+        let reason: String
     }
 
     private(set) var policies: [Policy] = []
     private(set) var grants: [Grant] = []
+    private(set) var exemptions: [Exemption] = []
     /// The enumerations of the database, as SQL names them.
     private(set) var enumerations: Set<String> = []
 
@@ -59,8 +69,16 @@ struct CataloguePolicies {
                 Grant(
                     table: UInt32(try acl.integer(row, 0)), grantee: grantee == 0 ? nil : grantee,
                     roles: try acl.texts(row, 2), command: try acl.text(row, 3),
-                    column: acl.isNull(row, 4) ? nil : (try acl.text(row, 4), try acl.text(row, 5))
-                ))
+                    column: acl.isNull(row, 4) ? nil : (try acl.text(row, 4), try acl.text(row, 5)),
+                    barred: try acl.texts(row, 6)))
+        }
+        var roles = Set(policies.flatMap(\.roles))
+        roles.formUnion(grants.flatMap(\.roles))
+        let named = PostgresValue.array(PostgresArray(roles.sorted().map { .text($0) }))
+        let exempt = try connection.query(Self.exemptionQuery, [oids, named])
+        for row in 0..<exempt.count {
+            exemptions.append(
+                Exemption(role: try exempt.text(row, 0), reason: try exempt.text(row, 1)))
         }
         let types = try connection.query(
             "SELECT pg_catalog.format_type(oid, NULL) FROM pg_catalog.pg_type WHERE typtype = 'e'")
@@ -86,8 +104,10 @@ struct CataloguePolicies {
             CASE WHEN 0 = ANY (p.polroles) THEN '{}' ELSE \(names("p.polroles")) END,
             pg_catalog.pg_get_expr(p.polqual, p.polrelid),
             pg_catalog.pg_get_expr(p.polwithcheck, p.polrelid),
-            ARRAY(SELECT DISTINCT d.refobjid::pg_catalog.regclass::text
-                FROM pg_catalog.pg_depend d
+            ARRAY(SELECT DISTINCT CASE WHEN n.nspname = 'public' THEN '' ELSE n.nspname || '.' END
+                    || r.relname
+                FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_class r ON r.oid = d.refobjid
+                JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
                 WHERE d.classid = 'pg_catalog.pg_policy'::pg_catalog.regclass AND d.objid = p.oid
                 AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
                 AND d.refobjid <> ALL ($1::oid[]) ORDER BY 1)
@@ -99,7 +119,13 @@ struct CataloguePolicies {
     private static let grantQuery = """
         SELECT c.oid::bigint, x.grantee::bigint,
             CASE WHEN x.grantee = 0 THEN '{}' ELSE \(names("ARRAY[x.grantee]")) END,
-            x.privilege_type, x.name::text, pg_catalog.quote_ident(x.name)
+            x.privilege_type, x.name::text, pg_catalog.quote_ident(x.name),
+            CASE WHEN x.grantee <> 0 THEN ARRAY(
+                SELECT pg_catalog.quote_ident(r.rolname) FROM pg_catalog.pg_roles r
+                WHERE pg_catalog.quote_ident(r.rolname) = ANY (\(names("ARRAY[x.grantee]")))
+                AND NOT pg_catalog.has_schema_privilege(r.oid, c.relnamespace, 'USAGE') ORDER BY 1)
+            WHEN NOT pg_catalog.has_schema_privilege('public', c.relnamespace, 'USAGE')
+            THEN ARRAY['PUBLIC'] ELSE '{}' END
         FROM pg_catalog.pg_class c CROSS JOIN LATERAL (
             SELECT NULL::name, a.grantee, a.privilege_type FROM pg_catalog.aclexplode(
                 coalesce(c.relacl, pg_catalog.acldefault('r', c.relowner))) a
@@ -113,6 +139,26 @@ struct CataloguePolicies {
         AND (x.grantee <> c.relowner OR (c.relforcerowsecurity OR NOT c.relrowsecurity)
             AND NOT (SELECT o.rolsuper FROM pg_catalog.pg_roles o WHERE o.oid = c.relowner))
         ORDER BY c.oid, x.grantee, x.name NULLS FIRST, x.privilege_type
+        """
+}
+
+extension CataloguePolicies {
+    /// Finds roles that bypass the policies of tables, or have privileges that no GRANT gives.
+    fileprivate static let exemptionQuery = """
+        SELECT pg_catalog.quote_ident(r.rolname), x.reason FROM pg_catalog.pg_roles r
+        CROSS JOIN LATERAL (
+            SELECT 'is a superuser' WHERE r.rolsuper
+            UNION ALL SELECT 'has BYPASSRLS' WHERE r.rolbypassrls AND NOT r.rolsuper
+            UNION ALL SELECT 'is a member of pg_read_all_data' WHERE NOT r.rolsuper
+                AND pg_catalog.pg_has_role(r.oid, 'pg_read_all_data', 'USAGE')
+            UNION ALL SELECT 'is a member of pg_write_all_data' WHERE NOT r.rolsuper
+                AND pg_catalog.pg_has_role(r.oid, 'pg_write_all_data', 'USAGE')
+            UNION ALL SELECT 'acts as the owner of ' || pg_catalog.format('%I.%I', n.nspname, c.relname)
+            FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+            WHERE c.oid = ANY ($1::oid[]) AND c.relrowsecurity AND NOT c.relforcerowsecurity
+            AND NOT r.rolsuper AND pg_catalog.pg_has_role(r.oid, c.relowner, 'USAGE')
+        ) AS x (reason)
+        WHERE pg_catalog.quote_ident(r.rolname) = ANY ($2::text[]) ORDER BY 1, 2
         """
 }
 

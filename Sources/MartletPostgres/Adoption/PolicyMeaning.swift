@@ -3,7 +3,7 @@ import PostgresKit
 /// Finds what policies mean otherwise for devices, although their text is the same: values that
 /// devices keep as texts, and orders of texts that depend on a collation.
 ///
-/// It reads the operators and casts that PostgreSQL has chosen, from the stored trees.
+/// It reads the operators, casts and functions that PostgreSQL has chosen, from the stored trees.
 enum PolicyMeaning {
     struct Difference {
         let table: UInt32
@@ -34,6 +34,18 @@ enum PolicyMeaning {
                             + "and servers compare texts by their bytes",
                         "write COLLATE \"C\" behind the texts if that order is right"
                     )
+                case "function":
+                    (
+                        "it calls \(type), which is not the function that Martlet knows by this name",
+                        "give the function the definition that docs/policies-guide.md has, or call "
+                            + "pg_catalog.current_setting"
+                    )
+                case "arithmetic":
+                    (
+                        "it computes a value of the type \(type), which PostgreSQL refuses beyond the "
+                            + "type's range, and Martlet computes with the range of bigint",
+                        "write ::bigint behind one of the values"
+                    )
                 case "equal":
                     (
                         "texts that differ are equal in the collation “\(type)”",
@@ -59,6 +71,36 @@ enum PolicyMeaning {
     private static func isPlain(_ type: String) -> String {
         "\(type) IN (16, 20, 21, 23, 25, 701, 1082, 1043, 1700, 2950, 0)"
     }
+
+    /// The definitions of functions in a database that mean what they mean in a rules file, in small
+    /// letters. Spaces do not count.
+    private static let functions: [(name: String, body: String)] = [
+        ("martlet_user", "select nullif(current_setting('martlet.user', true), '')"),
+        (
+            "martlet_role",
+            "select name = any (string_to_array(coalesce(current_setting('martlet.roles', true), ''), ','))"
+        ),
+        ("martlet_claim", "select nullif(current_setting('martlet.claim.' || name, true), '')"),
+        ("martlet_today", "select (now() at time zone 'utc')::date"),
+        ("martlet_today", "select current_setting('martlet.today')::date"),
+    ]
+
+    /// SQL that is true for a function which means the same in a rules file, or which no rules file may
+    /// call.
+    private static let isKnown: String = {
+        let list = functions.map { name, body in
+            "('\(name)', '\(body.replacing("'", with: "''").replacing(" ", with: ""))')"
+        }
+        return """
+            (p.pronamespace = 'pg_catalog'::pg_catalog.regnamespace
+            OR p.proname NOT LIKE 'martlet\\_%' AND p.proname NOT IN ('current_setting', 'coalesce',
+                'nullif', 'like_escape') AND NOT EXISTS (SELECT FROM pg_catalog.pg_cast k
+                    WHERE k.castfunc = p.oid)
+            OR p.prolang = (SELECT l.oid FROM pg_catalog.pg_language l WHERE l.lanname = 'sql')
+            AND p.proconfig IS NULL AND (p.proname::text, pg_catalog.regexp_replace(
+                pg_catalog.lower(p.prosrc), '[[:space:];]', '', 'g')) IN (\(list.joined(separator: ", "))))
+            """
+    }()
 
     /// The types anyenum and bytea.
     private static let (anyEnumeration, binary) = (3500, 17)
@@ -103,8 +145,21 @@ enum PolicyMeaning {
             pg_catalog.regexp_matches(t.tree, '\\{COERCEVIAIO :arg \\{VAR :varno -?\\d+ '
                 || ':varattno -?\\d+ :vartype (\\d+)', 'g') AS m
             JOIN pg_catalog.pg_type y ON y.oid = m[1]::oid AND y.typtype <> 'e'
+        ), called AS (
+            SELECT t.*, m[1]::oid AS func FROM tree t CROSS JOIN LATERAL
+            pg_catalog.regexp_matches(t.tree, '\\{FUNCEXPR :funcid (\\d+)', 'g') AS m
         ), fault AS (
-            SELECT polrelid, polname, clause, 'operator' AS kind, o.oprname::text AS shown
+            SELECT polrelid, polname, clause, 'function' AS kind,
+                pg_catalog.format('the function “%s.%s”', p.pronamespace::regnamespace, p.proname) AS shown
+            FROM called JOIN pg_catalog.pg_proc p ON p.oid = func WHERE NOT \(isKnown)
+            UNION
+            SELECT polrelid, polname, clause, 'arithmetic',
+                pg_catalog.format_type(o.oprresult, NULL)
+            FROM used JOIN pg_catalog.pg_operator o ON o.oid = op
+            WHERE o.oprname IN ('+', '-', '*', '/') AND o.oprresult IN (21, 23)
+            AND o.oprleft IN (0, 21, 23)
+            UNION
+            SELECT polrelid, polname, clause, 'operator', o.oprname::text
             FROM used JOIN pg_catalog.pg_operator o ON o.oid = op
             WHERE o.oprnamespace <> 'pg_catalog'::pg_catalog.regnamespace
             UNION

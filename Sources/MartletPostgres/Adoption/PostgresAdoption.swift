@@ -97,8 +97,18 @@ package struct PostgresAdoption {
         if try dataSet(of: request) != nil { try MartletTables.upgrade(on: connection) }
     }
 
+    /// The advisory lock of the database that an adoption holds; any number would do.
+    static let lock: Int64 = 0x6D61_7274_6164_6F70
+
     /// Adopts the tables within the open transaction.
     func adoptOpen(_ request: Request) throws -> Report {
+        let locked = try connection.query(
+            "SELECT pg_try_advisory_xact_lock($1)", [.integer(Self.lock)])
+        guard try locked.boolean(0, 0) else {
+            throw AdoptionError(
+                "another adoption is under way in this database",
+                "wait until it has ended, and run this one again")
+        }
         let dataSet = try dataSet(of: request)
         let checks = try check(request, dataSet)
         var report = report(request, checks, isNew: dataSet == nil)

@@ -14,6 +14,8 @@ struct RulesWriter {
     }
 
     private let tables: [Table]
+    /// Whether the tables are in more than one schema, so that messages name it.
+    private let namesSchemas: Bool
     /// The names of the tables on devices, quoted as SQL needs them.
     private var names: [String] = []
     private let schema: Schema
@@ -29,6 +31,7 @@ struct RulesWriter {
     ///   - connection: A connection in an open transaction. Its search path is the same afterwards.
     init(_ tables: [Table], _ schema: Schema, on connection: PostgresConnection) throws {
         self.tables = tables
+        namesSchemas = Set(tables.map(\.table.schema)).count > 1
         self.schema = schema
         let oids = tables.map(\.table.oid)
         var schemas: [String] = []
@@ -52,7 +55,7 @@ struct RulesWriter {
                 continue
             }
             refuse(
-                "\(Self.policy(difference.policy, table)) (\(difference.clause)): "
+                "\(named(difference.policy, table)) (\(difference.clause)): "
                     + difference.words, difference.remedy)
         }
         try write()
@@ -68,8 +71,13 @@ struct RulesWriter {
         problems.append(AdoptionError.Problem(what, remedy))
     }
 
-    private static func policy(_ name: String, _ table: Table) -> String {
-        "policy \(name) of table “\(table.table.name)”"
+    private func named(_ name: String, _ table: Table) -> String {
+        "policy \(name) of table “\(shown(table))”"
+    }
+
+    /// Returns the name of a table in messages.
+    private func shown(_ table: Table) -> String {
+        namesSchemas ? "\(table.table.schema).\(table.table.name)" : table.table.name
     }
 
     private mutating func write() throws {
@@ -90,7 +98,28 @@ struct RulesWriter {
             let line = lines.indices.contains(error.line - 1) ? lines[error.line - 1] : ""
             refuse("“\(line)”: \(error.message)", error.remedy ?? "write it otherwise")
         }
+        refuseClaims()
         noteRoles()
+    }
+
+    /// Refuses claims whose names differ by case. For PostgreSQL they are one setting.
+    private mutating func refuseClaims() {
+        guard let program = try? RulesProgram(text, schema: schema) else { return }
+        var known: [String: String] = [:]
+        for (table, policies) in zip(tables, program.policies) {
+            for policy in policies {
+                for claim in program.inputs(of: policy).claims.sorted() {
+                    guard let other = known.updateValue(claim, forKey: claim.lowercased()),
+                        other != claim
+                    else { continue }
+                    refuse(
+                        """
+                        \(named(policy.name, table)) asks for the claim “\(claim)”, and another \
+                        one for “\(other)”: PostgreSQL takes them for one, and Martlet does not
+                        """, "write both alike, as the tokens have the claim")
+                }
+            }
+        }
     }
 
     private mutating func write(_ table: Table, _ position: Int) {
@@ -104,7 +133,7 @@ struct RulesWriter {
         if grants.isEmpty {
             text += "GRANT ALL ON \(name) TO PUBLIC;\nREVOKE ALL ON \(name) FROM PUBLIC;\n"
             notes.append(
-                "PostgreSQL grants nothing on table “\(table.table.name)” to anyone who has to obey "
+                "PostgreSQL grants nothing on table “\(shown(table))” to anyone who has to obey "
                     + "its policies, so no device gets rows of it")
         }
         for policy in catalogue.policies where policy.table == table.table.oid {
@@ -121,7 +150,7 @@ struct RulesWriter {
     ) {
         guard policy.outside.isEmpty else {
             return refuse(
-                "\(Self.policy(policy.name, table)) reads "
+                "\(named(policy.name, table)) reads "
                     + policy.outside.map { "“\($0)”" }.joined(separator: ", ")
                     + ", which devices do not have", "adopt it too, or leave it out of the policy")
         }
@@ -138,12 +167,19 @@ struct RulesWriter {
             } catch {
                 refuse(
                     """
-                    \(Self.policy(policy.name, table)) (\(clause), line \(error.line), column \
+                    \(named(policy.name, table)) (\(clause), line \(error.line), column \
                     \(error.column), “\(Self.excerpt(of: condition, error))”): \(error.message)
-                    """, error.remedy ?? "write it otherwise")
+                    """, Self.remedy(for: error))
             }
         }
         text += lines.joined(separator: "\n") + ";\n"
+    }
+
+    /// Returns what to write in the database.
+    private static func remedy(for fault: RulesFault) -> String {
+        let remedy = fault.remedy ?? "write it otherwise"
+        guard remedy.contains("martlet_") else { return remedy }
+        return remedy + "; docs/policies-guide.md has these functions for PostgreSQL"
     }
 
     /// Returns the part of a condition at which a fault was found.
@@ -163,6 +199,16 @@ struct RulesWriter {
         let all = catalogue.grants.filter { $0.table == table.table.oid }
         var grantees: [Int64?] = []
         for grant in all where !grantees.contains(grant.grantee) { grantees.append(grant.grantee) }
+        for role in Set(all.flatMap(\.barred)).sorted() {
+            refuse(
+                """
+                table “\(shown(table))” grants privileges to \(role), and PostgreSQL lets \
+                \(role == "PUBLIC" ? "only some roles" : "this role not") use its schema \
+                “\(table.table.schema)”
+                """,
+                "GRANT USAGE ON SCHEMA \(PostgresConnection.quoted(table.table.schema)) TO \(role), "
+                    + "or revoke the privileges on the table")
+        }
         let isPublic = all.contains {
             $0.grantee == nil && $0.command == "SELECT" && $0.column == nil
         }
@@ -177,7 +223,7 @@ struct RulesWriter {
                 } else if command == "SELECT", !held.isEmpty, !isPublic {
                     refuse(
                         """
-                        table “\(table.table.name)” grants SELECT on single columns to \(roles), and a \
+                        table “\(shown(table))” grants SELECT on single columns to \(roles), and a \
                         device has rows whole
                         """,
                         "grant it on the table, or keep the other columns in a table of its own")
@@ -196,6 +242,13 @@ struct RulesWriter {
     }
 
     private mutating func noteRoles() {
+        for exemption in catalogue.exemptions {
+            notes.append(
+                """
+                the role \(exemption.role) \(exemption.reason), so PostgreSQL shows it more than the \
+                policies and GRANTs say; a person with this role in Martlet has to obey them
+                """)
+        }
         var roles = Set(catalogue.policies.flatMap(\.roles))
         roles.formUnion(catalogue.grants.flatMap(\.roles))
         guard !roles.isEmpty else { return }

@@ -1,12 +1,13 @@
 import MartletModel
+import MartletRules
 
 extension PostgresDoctor {
     /// Returns a finding if tables have row-level security and the servers' rules say nothing of
     /// rows, or if the rules do not fit the tables.
     func rules(_ schema: PostgresSchema) -> [Finding] {
-        var judgesRows = false
+        let program: RulesProgram?
         do {
-            judgesRows = try hasPolicies?(schema.schema) ?? false
+            program = try policies?(schema.schema)
         } catch {
             return [
                 self.error(
@@ -14,9 +15,17 @@ extension PostgresDoctor {
                     "Correct it; docs/policies.md says how.")
             ]
         }
-        guard !judgesRows else { return [] }
+        if let program, !program.showsNothing {
+            return program.typesWithoutPolicies.map { name in
+                let remedy = RulesProgram.remedy(forTypeWithoutPolicies: name)
+                return warning(
+                    "rules", "The rules file has no policy for “\(name)”.",
+                    "No device gets rows of it.",
+                    remedy.prefix(1).uppercased() + remedy.dropFirst() + ".")
+            }
+        }
         let why =
-            hasPolicies == nil
+            policies == nil
             ? "No rules file was given here, and the servers' role bypasses the policies."
             : "The rules file has no policies, and the servers' role bypasses those of PostgreSQL."
         return schema.rowSecurityNotes.map { note in

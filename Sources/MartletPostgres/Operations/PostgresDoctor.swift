@@ -1,4 +1,5 @@
 package import MartletModel
+package import MartletRules
 package import PostgresKit
 
 /// Finds problems of a database with a data set. It changes nothing, and servers may run. Blocks.
@@ -17,17 +18,17 @@ package struct PostgresDoctor {
     let connection: PostgresConnection
     /// Milliseconds since 1970.
     private let now: Int64
-    /// Returns whether the servers' rules file has policies for the types; throws if it does not fit
-    /// them. Nil if none was given.
-    let hasPolicies: ((Schema) throws -> Bool)?
+    /// Returns the policies of the servers' rules file; nil if it has none. It throws if the file does not
+    /// fit the types. Nil if no file was given.
+    let policies: ((Schema) throws -> RulesProgram?)?
 
     package init(
         on connection: PostgresConnection, now: Int64,
-        hasPolicies: ((Schema) throws -> Bool)? = nil
+        policies: ((Schema) throws -> RulesProgram?)? = nil
     ) {
         self.connection = connection
         self.now = now
-        self.hasPolicies = hasPolicies
+        self.policies = policies
     }
 
     /// Returns the problems; none if there are none.

@@ -75,7 +75,8 @@ extension PostgresRecords {
         let rows = try connection.query(
             """
             SELECT g.principal, v.parts FROM _martlet.given AS g \
-            JOIN _martlet.views AS v ON v.number = g.view ORDER BY g.last, g.view
+            JOIN _martlet.views AS v ON v.number = g.view \
+            WHERE \(DevicePurges.isPrincipal("g.principal")) ORDER BY g.last, g.view
             """)
         var views: [String: [Int64]] = [:]
         for row in 0..<rows.count {

@@ -108,6 +108,14 @@ struct Frames {
             return try value(left).computed(sign, value(right))
         case .negative(let inner): return try RuleValue.integer(0).computed(.minus, value(inner))
         case .cast(let inner, let type): return try value(inner).cast(to: type)
+        case .uuid(let inner): return try value(inner).uuid()
+        case .integer(let inner, let bits): return try value(inner).fitting(bits: bits)
+        case .setting(let inner, let name):
+            let value = try value(inner)
+            guard value != .null else {
+                throw RuleValueFault("the setting “\(name)” has no value")
+            }
+            return value
         case .coalesce(let nodes):
             for node in nodes {
                 let value = try value(node)
@@ -276,8 +284,7 @@ extension RuleValue {
         case (.real(let number), .numeric):
             self = ExactDecimal("\(number)").map { .decimal($0) } ?? .real(number)
         case (.real(let number), _): self = .real(number)
-        case (.text(let text), .numeric):
-            self = ExactDecimal(text).map { .decimal($0) } ?? .text(text)
+        case (.text(let text), .numeric): self = Self.number(text) ?? .text(text)
         case (.text(let text), _): self = .text(text)
         }
     }

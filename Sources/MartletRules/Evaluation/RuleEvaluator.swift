@@ -82,7 +82,8 @@ package struct RuleEvaluator {
     package func refusalToUpdate(
         _ old: RuleRow, columns: [String], of type: Int
     ) throws -> RuleRefusal? {
-        try lackedPrivilege(.update, columns, of: type) ?? refusal(of: old, of: type, .update, \.using)
+        try lackedPrivilege(.update, columns, of: type)
+            ?? refusal(of: old, of: type, .update, \.using)
     }
 
     /// Returns why the viewer may not leave a row as a change has made it; nil if he may. He must

@@ -26,6 +26,12 @@ indirect enum Node: Sendable {
     case exists(ResolvedQuery)
     case scalar(ResolvedQuery)
     case cast(Node, RuleType)
+    /// A text in PostgreSQL's form of a UUID.
+    case uuid(Node)
+    /// An integer that must fit in this many bits.
+    case integer(Node, bits: Int)
+    /// A value of a setting, which must not be NULL.
+    case setting(Node, name: String)
     case coalesce([Node])
     /// The first value, or NULL if it equals the second one.
     case nullIf(Node, Node)
@@ -34,7 +40,9 @@ indirect enum Node: Sendable {
     var children: [Node] {
         switch self {
         case .constant, .column, .user, .role, .claim, .today: []
-        case .not(let node), .negative(let node), .test(let node, _), .cast(let node, _): [node]
+        case .not(let node), .negative(let node), .test(let node, _), .cast(let node, _),
+            .uuid(let node), .integer(let node, _), .setting(let node, _):
+            [node]
         case .and(let nodes), .or(let nodes), .coalesce(let nodes): nodes
         case .comparison(_, let left, let right), .arithmetic(_, let left, let right),
             .distinct(let left, let right), .nullIf(let left, let right):

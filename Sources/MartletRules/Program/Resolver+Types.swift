@@ -63,24 +63,59 @@ extension Resolver {
     ) throws(RulesFault) -> (Node, RuleType) {
         guard let type = RuleType(cast: name.name) else {
             let remedy =
-                name.name.hasPrefix("timestamp")
-                ? "compare with a text such as '2026-11-27T08:00:00Z', or with a date"
-                : "expected integer, numeric, double precision, text, boolean or date"
+                switch name.name {
+                case let name where name.hasPrefix("timestamp"):
+                    "use only IS NULL of it, or keep a date, a number or a text"
+                case "real", "float4": "write double precision"
+                default:
+                    "expected bigint, integer, smallint, numeric, double precision, text, uuid, "
+                        + "boolean or date"
+                }
             throw RulesFault(
                 "the type “\(name.name)” is not supported", at: name.position, remedy: remedy)
         }
         let (node, from) = try resolve(operand)
-        if from == .unknown { return (try literal(node, as: type, operand.position), type) }
+        if from == .unknown {
+            let value = try literal(node, as: type, operand.position)
+            return (try limited(value, name, operand.position), type)
+        }
+        let isText = type == .text && name.name != "uuid"
         let isPossible =
-            from == type || from == .any || from == .text || type == .text && from != .blob
+            from == .any || from == .text || from == type && (type != .text || isText)
+            || isText && [.integer, .boolean, .date].contains(from)
             || from.isNumber && type.isNumber && type != .integer
+                && (from != .real || type == .real)
             || from == .boolean && type == .integer
         guard isPossible else {
             throw RulesFault(
-                "a value of the type \(from.rawValue) becomes no \(type.rawValue)",
-                at: name.position)
+                "a value of the type \(from.rawValue) becomes no \(name.name) here",
+                at: name.position,
+                remedy: "compare it as it is, or keep the other value in a column")
         }
-        return (from == type ? node : .cast(node, type), type)
+        let value = from == type ? node : Node.cast(node, type)
+        return (try limited(value, name, operand.position), type)
+    }
+
+    /// Gives a value the limits of the type that a cast names.
+    private func limited(
+        _ node: Node, _ name: NameText, _ position: TextPosition
+    ) throws(RulesFault) -> Node {
+        let limited: Node
+        switch name.name {
+        case "uuid": limited = .uuid(node)
+        case "integer", "int", "int4": limited = .integer(node, bits: 32)
+        case "smallint", "int2": limited = .integer(node, bits: 16)
+        default: return node
+        }
+        guard case .constant(let value) = node else { return limited }
+        do throws(RuleValueFault) {
+            switch limited {
+            case .integer(_, let bits): return .constant(try value.fitting(bits: bits))
+            default: return .constant(try value.uuid())
+            }
+        } catch {
+            throw RulesFault("\(error.description): it is no \(name.name)", at: position)
+        }
     }
 
     mutating func arithmetic(

@@ -292,10 +292,21 @@ extension Resolver {
             throw RulesFault(
                 "“current_setting” takes the name of a setting in quotes", at: position)
         }
-        if name == "martlet.user" { return (.user, .text) }
+        var value: Node?
         let claims = "martlet.claim."
+        if name == "martlet.user" { value = .user }
         if name.hasPrefix(claims), name.count > claims.count {
-            return (.claim(String(name.dropFirst(claims.count))), .text)
+            value = .claim(String(name.dropFirst(claims.count)))
+        }
+        if let value {
+            // PostgreSQL fails if the setting has no value, unless the second argument says otherwise.
+            guard arguments.count == 2 else { return (.setting(value, name: name), .text) }
+            guard case .boolean(let isOptional) = arguments[1].content else {
+                throw RulesFault(
+                    "“current_setting” takes true or false as its second value",
+                    at: arguments[1].position)
+            }
+            return (isOptional ? value : .setting(value, name: name), .text)
         }
         throw RulesFault(
             "the setting “\(name)” has no meaning here", at: first.position,

@@ -132,6 +132,22 @@ package struct RulesProgram: Sendable {
         policies.allSatisfy(\.isEmpty) && isSecured.allSatisfy(\.self)
     }
 
+    /// The types of which nobody sees a row, because they have no policy and row-level security is not
+    /// lifted for them.
+    package var typesWithoutPolicies: [String] {
+        schema.types.indices.filter { isSecured[$0] && policies[$0].isEmpty }
+            .map { schema.types[$0].name }
+    }
+
+    /// What to write for a type without policies.
+    package static func remedy(forTypeWithoutPolicies name: String) -> String {
+        let name = name.quotedForSQL
+        return """
+            write CREATE POLICY … ON \(name) …, or ALTER TABLE \(name) DISABLE ROW LEVEL SECURITY to show \
+            everyone all rows, or CREATE POLICY none ON \(name) USING (false) to show nobody any
+            """
+    }
+
     /// Gives everyone everything on types that no GRANT names.
     private mutating func grantAll(_ statements: [Statement]) throws(RulesFault) {
         var named: Set<Int> = []
@@ -287,4 +303,9 @@ extension RulesProgram {
         }
         return !allowed.isEmpty && columns.allSatisfy(allowed.contains)
     }
+}
+
+extension String {
+    /// The name in quotes.
+    fileprivate var quotedForSQL: String { "\"\(replacing("\"", with: "\"\""))\"" }
 }

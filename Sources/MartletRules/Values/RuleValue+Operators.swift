@@ -27,7 +27,19 @@ extension RuleValue {
 
     private func realOrder(_ other: RuleValue) -> Int? {
         guard let a = double, let b = other.double else { return nil }
+        // In PostgreSQL, NaN equals itself and is greater than every number.
+        guard !a.isNaN, !b.isNaN else { return Self.order(a.isNaN ? 1 : 0, b.isNaN ? 1 : 0) }
         return Self.order(a, b)
+    }
+
+    /// Returns the number in a text of the type numeric; nil if it is none.
+    static func number(_ text: String) -> RuleValue? {
+        switch text {
+        case "NaN": .real(.nan)
+        case "Infinity": .real(.infinity)
+        case "-Infinity": .real(-.infinity)
+        default: ExactDecimal(text).map { .decimal($0) }
+        }
     }
 
     private var double: Double? {
@@ -75,12 +87,63 @@ extension RuleValue {
         throw RuleValueFault("a value is no \(type.rawValue)")
     }
 
+    /// Returns the text of a UUID as PostgreSQL writes it. It reads the same forms: with capital letters,
+    /// in braces, without hyphens, or with one behind any four digits.
+    /// - Throws: `RuleValueFault` if the text is none.
+    func uuid() throws(RuleValueFault) -> RuleValue {
+        guard case .text(let text) = self else {
+            if self == .null { return .null }
+            throw RuleValueFault("a value is no uuid")
+        }
+        var rest = Array(text.lowercased().utf8)[...]
+        let hasBraces = rest.first == UInt8(ascii: "{")
+        if hasBraces { rest.removeFirst() }
+        var digits: [UInt8] = []
+        while digits.count < 32, let digit = rest.popFirst() {
+            if digit == UInt8(ascii: "-"), !digits.isEmpty, digits.count.isMultiple(of: 4),
+                rest.first != UInt8(ascii: "-")
+            {
+                continue
+            }
+            guard
+                UInt8(ascii: "0")...UInt8(ascii: "9") ~= digit
+                    || UInt8(ascii: "a")...UInt8(ascii: "f") ~= digit
+            else { break }
+            digits.append(digit)
+        }
+        guard digits.count == 32, rest.elementsEqual(hasBraces ? [UInt8(ascii: "}")] : []) else {
+            throw RuleValueFault("a text is no uuid")
+        }
+        var parts: [String] = []
+        for length in [8, 4, 4, 4, 12] {
+            parts.append(String(decoding: digits.prefix(length), as: UTF8.self))
+            digits.removeFirst(length)
+        }
+        return .text(parts.joined(separator: "-"))
+    }
+
+    /// Returns an integer if it fits in this many bits; NULL for NULL.
+    /// - Throws: `RuleValueFault` if it does not.
+    func fitting(bits: Int) throws(RuleValueFault) -> RuleValue {
+        guard case .integer(let number) = self else { return self }
+        guard number >> (bits - 1) == 0 || number >> (bits - 1) == -1 else {
+            throw RuleValueFault("a number is too large")
+        }
+        return self
+    }
+
     private static func read(_ text: String, as type: RuleType) -> RuleValue? {
         let trimmed = text.trimmingSpaces()
         switch type {
         case .integer: return Int64(trimmed).map { .integer($0) }
-        case .real: return Double(trimmed).map { .real($0) }
-        case .numeric: return ExactDecimal(trimmed).map { .decimal($0) }
+        case .real:
+            // A number that a double cannot hold is none.
+            guard let number = Double(trimmed),
+                number.isFinite || trimmed.lowercased().contains("inf")
+                    || trimmed.lowercased().contains("nan")
+            else { return nil }
+            return .real(number)
+        case .numeric: return number(trimmed)
         case .date: return CalendarDay.days(trimmed).map { .date($0) }
         case .boolean:
             switch trimmed.lowercased() {
@@ -101,13 +164,21 @@ extension RuleValue {
         case (.null, _), (_, .null): return .null
         case (.integer(let a), .integer(let b)): return .integer(try Self.computed(sign, a, b))
         case (.date(let day), .integer(let count)) where sign == .plus || sign == .minus:
-            return .date(try Self.computed(sign, day, count))
+            return try Self.day(Self.computed(sign, day, count))
         case (.integer(let count), .date(let day)) where sign == .plus:
-            return .date(try Self.computed(sign, day, count))
+            return try Self.day(Self.computed(sign, day, count))
         case (.date(let a), .date(let b)) where sign == .minus:
             return .integer(try Self.computed(sign, a, b))
         default: throw RuleValueFault("“\(sign.rawValue)” has no result for these values")
         }
+    }
+
+    /// The days that PostgreSQL has, from 4714-11-24 BC on.
+    private static let days: Range<Int64> = -2_440_588..<2_145_042_906
+
+    private static func day(_ number: Int64) throws(RuleValueFault) -> RuleValue {
+        guard days.contains(number) else { throw RuleValueFault("a day is out of range") }
+        return .date(number)
     }
 
     private static func computed(

@@ -75,7 +75,7 @@ enum RuleType: String, Hashable, Sendable {
         case "date": self = .date
         case "boolean", "bool": self = .boolean
         case "numeric", "decimal": self = .numeric
-        case "real", "float4", "float8", "double precision": self = .real
+        case "float8", "double precision": self = .real
         default: return nil
         }
     }

@@ -8,8 +8,8 @@ internal import SQLiteKit
 package enum PurgeReport {
     /// Returns the devices of each data set of a data folder.
     ///
-    /// - Throws: `ServerFailure` if there is no such folder, or if a file has another format;
-    ///   `SQLiteError` if a file cannot be read.
+    /// - Throws: `ServerFailure` if there is no such folder, or if a file has another format or cannot be
+    ///   read.
     package static func files(
         in directory: String
     ) throws -> [(dataSet: String, devices: [DevicePurge])] {
@@ -17,23 +17,30 @@ package enum PurgeReport {
             throw ServerFailure("There is no folder “\(directory)”; check --data.")
         }
         return try DataSetDirectory.names(in: directory).map { name in
-            let connection = try Connection(
-                path: "\(directory)/\(name).sqlite", mode: .readOnly,
-                busyTimeoutMilliseconds: 10_000)
-            let format = try connection.integer(
-                "SELECT value FROM martlet_meta WHERE key = 'format'")
-            guard format == EmbeddedTables.format else {
+            do {
+                return (name, try devices(name, "\(directory)/\(name).sqlite"))
+            } catch let error as SQLiteError {
                 throw ServerFailure(
-                    "“\(name)” has tables of format \(format ?? 0), not \(EmbeddedTables.format). A server"
-                        + " of this release has to open it first.")
+                    "The data set “\(name)” cannot be read: \(error.message). martlet doctor --data says more."
+                )
             }
-            let devices = try DevicePurges(prefix: "martlet_").list { (query) throws(SQLiteError) in
-                let rows = try connection.statement(query)
-                return try rows.rows { (row) throws(SQLiteError) in
-                    (0..<row.columnCount).map { row.isNull($0) ? nil : row.text($0) }
-                }
+        }
+    }
+
+    private static func devices(_ name: String, _ path: String) throws -> [DevicePurge] {
+        let connection = try Connection(
+            path: path, mode: .readOnly, busyTimeoutMilliseconds: 10_000)
+        let format = try connection.integer("SELECT value FROM martlet_meta WHERE key = 'format'")
+        guard format == EmbeddedTables.format else {
+            throw ServerFailure(
+                "“\(name)” has tables of format \(format ?? 0), not \(EmbeddedTables.format). A server"
+                    + " of this release has to open it first.")
+        }
+        return try DevicePurges(prefix: "martlet_").list { (query) throws(SQLiteError) in
+            let rows = try connection.statement(query)
+            return try rows.rows { (row) throws(SQLiteError) in
+                (0..<row.columnCount).map { row.isNull($0) ? nil : row.text($0) }
             }
-            return (name, devices)
         }
     }
 }

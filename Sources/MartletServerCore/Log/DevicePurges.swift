@@ -4,12 +4,12 @@ package import MartletModel
 package struct DevicePurge: Hashable, Sendable {
     /// How far the device has come.
     package enum State: String, Sendable {
-        /// No device of the user was given a view: he sees everything, or there are no policies.
+        /// The device was given no view: its user sees everything, or there are no policies.
         case seesAll = "sees all"
         /// The device has nothing that is hidden from its user.
         case confirmed
-        /// The device has not been here since its user was given his present view, or since records
-        /// left it.
+        /// The device has not been here since records left the view that it was given last, or has not
+        /// confirmed that it moved to this view.
         case waits
     }
 
@@ -27,10 +27,10 @@ package struct DevicePurge: Hashable, Sendable {
     package let clientID: String
     package let principal: String
     package let state: State
-    /// The number of records that left the user's present view since the confirmation.
+    /// The number of records that left the device's view since the confirmation.
     package let hidden: Int64
-    /// The revision up to which this is known: the last at which a device of the user asked. It is 0 if
-    /// no device of the user was given a view.
+    /// The revision up to which this is known: the last at which a device of the user with this view asked.
+    /// It is 0 if the device was given no view.
     package let known: Revision
     /// Nil if the device has confirmed nothing.
     package let confirmed: Confirmation?
@@ -40,6 +40,17 @@ package struct DevicePurge: Hashable, Sendable {
 package struct DevicePurges {
     /// The prefix of Martlet's tables in the database.
     private let prefix: String
+
+    private static let prefixOfDevices = "device:"
+
+    /// Returns the name under which a storage keeps the views that one device was given. No principal has
+    /// it.
+    static func identity(ofDevice number: Int64) -> String { "\(prefixOfDevices)\(number)" }
+
+    /// SQL that is true for a name of a principal, and not for one of a device.
+    package static func isPrincipal(_ column: String) -> String {
+        "\(column) NOT LIKE '\(prefixOfDevices)%'"
+    }
 
     /// - Parameter prefix: `martlet_`, or the schema with a dot.
     package init(prefix: String) {
@@ -83,17 +94,26 @@ package struct DevicePurges {
             known: integer(9), confirmed: confirmed)
     }
 
-    /// The devices, each with its confirmation and the view that its user was given last.
+    /// The devices, each with its confirmation and the view that it was given last. Before a server noted
+    /// views by device, it noted only those of the user.
     private var devices: String {
         """
         SELECT d.client_id, d.principal, CAST(p.view AS text), CAST(p.revision AS text), \
         CAST(p.records AS text), CAST(p.time AS text), CAST(d.shown AS text), v.parts, p.hash, \
-        CAST(n.last AS text) FROM (SELECT number, client_id, principal, (SELECT g.view FROM \(prefix)given AS g \
-        WHERE g.principal = e.principal AND g.view >= 0 ORDER BY g.last DESC, g.view DESC LIMIT 1) \
+        CAST(n.last AS text) FROM (SELECT number, client_id, principal, \
+        coalesce(\(shown(to: "'\(Self.prefixOfDevices)' || e.number")), \(shown(to: "e.principal"))) \
         AS shown FROM \(prefix)devices AS e) AS d \
         LEFT JOIN \(prefix)purges AS p ON p.device = d.number \
         LEFT JOIN \(prefix)views AS v ON v.number = d.shown \
         LEFT JOIN \(prefix)given AS n ON n.principal = d.principal AND n.view = d.shown ORDER BY d.principal, d.client_id
+        """
+    }
+
+    /// Returns the view that somebody was given last.
+    private func shown(to name: String) -> String {
+        """
+        (SELECT g.view FROM \(prefix)given AS g WHERE g.principal = \(name) AND g.view >= 0 \
+        ORDER BY g.last DESC, g.view DESC LIMIT 1)
         """
     }
 

@@ -37,6 +37,7 @@ extension DataSetNode {
             guard let (outline, held) = outlines[index] else { continue }
             let view = try keeper.view(outline)
             works[index]?.views = try change(to: view, held, requests[index].principal)
+            if let device = works[index]?.device { try noteView(view, of: device) }
         }
         try noteReceipts(works, of: requests, now: now)
         return entries
@@ -56,8 +57,25 @@ extension DataSetNode {
             if receipt.view == View.everything, feed.views.showsEverything(to: request.principal) {
                 try storage.views.give(
                     View.everything, to: request.principal.identity, at: storage.head.revision)
+                try storage.views.give(
+                    View.everything, to: Self.identity(work.device), at: storage.head.revision)
             }
         }
+    }
+
+    /// The name under which the views of a device are kept.
+    private static func identity(_ device: Int64) -> String {
+        DevicePurges.identity(ofDevice: device)
+    }
+
+    /// Notes the view that a device is given. The tokens of a person's devices may have different roles.
+    private func noteView(_ view: View, of device: Int64) throws(StorageFault) {
+        guard device != 0, view.number != View.everything else { return }
+        let identity = Self.identity(device)
+        guard try storage.views.given(to: identity)[view.number]?.last != view.revision else {
+            return
+        }
+        try storage.views.give(view.number, to: identity, at: view.revision)
     }
 
     /// Notes that a person is given a view, and returns the change of views of its device.

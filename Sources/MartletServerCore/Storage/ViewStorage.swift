@@ -37,6 +37,8 @@ package protocol ViewStorage {
     func parts(of view: Int64) throws(StorageFault) -> [Int64]?
     /// Notes that the devices of a principal are given a view up to a revision, or that they are given
     /// a type view, whose number is then negative.
+    ///
+    /// - Parameter principal: The identity of the principal, or `DevicePurges.identity(ofDevice:)`.
     func give(_ view: Int64, to principal: String, at revision: Revision) throws(StorageFault)
     /// Returns the views and type views that the devices of a principal were given.
     func given(to principal: String) throws(StorageFault) -> [Int64: GivenView]

@@ -38,7 +38,8 @@ package final class RecordTable {
         self.type = type
         self.connection = connection
         self.rowBytes = rowBytes
-        names = RecordStatements(type: type, connection: connection, keepsClauses: keepsClauses, replaces: replaces)
+        names = RecordStatements(
+            type: type, connection: connection, keepsClauses: keepsClauses, replaces: replaces)
     }
 
     /// Returns all attributes in the table's order, including nulls; nil if there is no such

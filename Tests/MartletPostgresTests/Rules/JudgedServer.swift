@@ -303,20 +303,30 @@ final class JudgedServer {
                 if try reference.attempt(statement.look) != 1 { judgement.isHidden = true }
                 if try reference.attempt(statement.trial) != 1 { judgement.isAllowed = false }
             }
-            for changes in set.types {
-                for entry in changes.entries where changes.create.contains(entry.id) {
-                    let rights = entry.attributes.names.map {
-                        " AND has_column_privilege('\(changes.name)', '\($0)', 'INSERT')"
-                    }
-                    let trial = "SELECT 1 WHERE true\(rights.joined())"
-                    if try reference.attempt(trial) != 1 { judgement.isAllowed = false }
-                }
-            }
+            if try !mayInsert(set) { judgement.isAllowed = false }
             // The others do not leave rows.
             guard judgement.isAcceptable == true else { return }
             try judgeRows(of: set, statements.compactMap(\.update), &judgement)
         }
         return judgement
+    }
+
+    /// Returns whether the present role has the privileges for the new records of a set.
+    private func mayInsert(_ set: ChangeSet) throws -> Bool {
+        for changes in set.types {
+            for id in changes.create {
+                let names = changes.entries.first { $0.id == id }?.attributes.names ?? []
+                var rights = names.map {
+                    "has_column_privilege('\(changes.name)', '\($0)', 'INSERT')"
+                }
+                if names.isEmpty {
+                    rights = ["has_any_column_privilege('\(changes.name)', 'INSERT')"]
+                }
+                let sql = "SELECT 1 WHERE \(rights.joined(separator: " AND "))"
+                guard try reference.attempt(sql) == 1 else { return false }
+            }
+        }
+        return true
     }
 
     /// Returns the statements that change or delete the records that a set names.

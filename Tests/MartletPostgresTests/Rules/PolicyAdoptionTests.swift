@@ -18,6 +18,7 @@ struct PolicyAdoptionTests {
         ALTER TABLE members ENABLE ROW LEVEL SECURITY;
         ALTER TABLE crm.notes ENABLE ROW LEVEL SECURITY;
         CREATE TABLE plain (id bigserial PRIMARY KEY, name text);
+        GRANT USAGE ON SCHEMA crm TO PUBLIC;
         """
 
     /// A database with the tables and some more statements. `#` stands for a name that no other test
@@ -156,41 +157,50 @@ struct PolicyAdoptionTests {
         let problems = try await Self.refusal(database)
         for (part, remedy) in [
             (
-                "policy \"By Id\" of table “notes” (USING, line 1, column 7, “auth.uid())”",
+                "policy \"By Id\" of table “crm.notes” (USING, line 1, column 7, “auth.uid())”",
                 "martlet_user()"
             ),
             (
-                "policy jwt of table “notes” (USING, line 1, column 14, ",
+                "policy jwt of table “crm.notes” (USING, line 1, column 14, ",
                 "write martlet_claim('NAME')"
             ),
-            ("policy account of table “members” (USING, line 1, column 19,", "martlet_user()"),
-            ("policy app of table “members” (USING, ", "expected 'martlet.user'"),
-            ("policy far of table “members” reads “outside”, which devices", "adopt it too"),
             (
-                "policy folded of table “members” (WITH CHECK, line 1, column 2,",
+                "policy account of table “public.members” (USING, line 1, column 19,",
+                "martlet_user()"
+            ),
+            ("policy app of table “public.members” (USING, ", "expected 'martlet.user'"),
+            ("policy far of table “public.members” reads “outside”, which devices", "adopt it too"),
+            (
+                "policy folded of table “public.members” (WITH CHECK, line 1, column 2,",
                 "expected martlet_"
             ),
             (
-                "policy late of table “notes” (USING): it compares or converts a value of the type"
+                "policy late of table “crm.notes” (USING): it compares or converts a value of the type"
                     + " timestamp with time zone", "IS NULL"
             ),
             (
-                "policy padded of table “notes” (USING): it compares or converts a value of the type"
+                "policy padded of table “crm.notes” (USING): it compares or converts a value of the type"
                     + " character", "IS NULL"
             ),
-            ("policy shown of table “notes” (USING): it compares or converts", "IS NULL"),
-            ("policy daily of table “notes” (USING): it compares or converts", "IS NULL"),
-            ("policy ranked of table “notes” (USING): it compares or converts", "IS NULL"),
+            ("policy shown of table “crm.notes” (USING): it compares or converts", "IS NULL"),
+            ("policy daily of table “crm.notes” (USING): it compares or converts", "IS NULL"),
+            ("policy ranked of table “crm.notes” (USING): it compares or converts", "IS NULL"),
             (
-                "policy sorted of table “members” (USING): it depends on the order of texts in the"
+                "policy sorted of table “public.members” (USING): it depends on the order of texts in the"
                     + " collation “C.utf8”", "COLLATE \"C\""
             ),
             (
-                "policy titled of table “notes” (USING): it depends on the order of texts in the"
+                "policy titled of table “crm.notes” (USING): it depends on the order of texts in the"
                     + " collation “C.utf8”", "COLLATE \"C\""
             ),
-            ("policy longest of table “members” (USING): it depends on the order", "COLLATE"),
-            ("table “plain” grants SELECT on single columns to \(database.name)_coach", "whole"),
+            (
+                "policy longest of table “public.members” (USING): it depends on the order",
+                "COLLATE"
+            ),
+            (
+                "table “public.plain” grants SELECT on single columns to \(database.name)_coach",
+                "whole"
+            ),
             ("a rules file cannot be made of this row-level security", "by hand"),
         ] {
             #expect(
@@ -229,9 +239,18 @@ struct PolicyAdoptionTests {
         #expect(wrong.first?.contains(words) == true, "\(wrong)")
         let empty = try await Self.refusal(database, .file("-- nothing"))
         #expect(empty.contains { $0.contains("nobody would see anything") })
+        let one = "CREATE POLICY p ON notes USING (owner = martlet_user());"
+        let lacking = try await Self.refusal(database, .file(one))
+        #expect(
+            lacking.map { $0.contains("has no policy for “") && $0.contains("DISABLE ROW") } == [
+                true, true,
+            ])
+        let all =
+            one + "ALTER TABLE members DISABLE ROW LEVEL SECURITY;"
+            + "CREATE POLICY none ON plain USING (false)"
         try await database.connected { connection in
             let report = try PostgresAdoption(on: connection, now: 1).adopt(
-                Self.request(.file("CREATE POLICY p ON notes USING (owner = martlet_user())")))
+                Self.request(.file(all)))
             #expect(report.rules == nil)
             #expect(try PostgresSchema.read(connection).rowSecured == ["members", "notes"])
         }
@@ -287,21 +306,27 @@ struct PolicyAdoptionTests {
             let report = try PostgresAdoption(on: connection, now: 1)
                 .adopt(Self.request(.ofDatabase))
             let text = try #require(report.rules)
-            func found(_ hasPolicies: ((Schema) throws -> Bool)?) throws -> [String] {
-                try PostgresDoctor(on: connection, now: 0, hasPolicies: hasPolicies).findings()
+            func found(_ policies: ((Schema) throws -> RulesProgram?)?) throws -> [String] {
+                try PostgresDoctor(on: connection, now: 0, policies: policies).findings()
                     .filter { $0.check == "rules" }
                     .map { "\($0.isError) \($0.what) \($0.why)" }
             }
             let bare = try found(nil)
             #expect(bare.count == 2)
             #expect(bare.allSatisfy { $0.contains("false The row-level security of “") })
-            let roles = try found { _ in false }
+            let roles = try found { _ in nil }
             #expect(roles.count == 2)
-            let fits = try found { try !RulesProgram(text, schema: $0).showsNothing }
+            let fits = try found { try RulesProgram(text, schema: $0) }
             #expect(fits == [])
+            let lacking = try found {
+                try RulesProgram("CREATE POLICY p ON members USING (true)", schema: $0)
+            }
+            #expect(
+                lacking.map { $0.hasPrefix("false The rules file has no policy for “") } == [
+                    true, true,
+                ])
             let wrong = try found {
-                _ = try RulesProgram("x", schema: $0)
-                return true
+                try RulesProgram("x", schema: $0)
             }
             #expect(wrong.map { $0.hasPrefix("true line 1, column 1") } == [true])
         }

@@ -115,6 +115,14 @@ extension RandomRules.Policies {
                 var writer = RandomCondition(tables: tables, readable: reads)
                 file += Self.policy("p\(number)", on: table, for: command, &writer, &chance)
             }
+            if restrictsReading, !isPlain, index < tables.count - 1, chance.percent(60) {
+                let word = chance.percent(50) ? "NOT EXISTS" : "EXISTS"
+                file += """
+                    CREATE POLICY read ON \(table.name)\(chance.percent(50) ? " FOR SELECT" : "")
+                      USING (\(word) (SELECT FROM notes AS n WHERE n.c0 = \(table.name).c0));
+
+                    """
+            }
             if chance.percent(10) {
                 file += "ALTER TABLE \(table.name) DISABLE ROW LEVEL SECURITY;\n"
             }

@@ -18,11 +18,12 @@ struct ReferenceDatabase {
             CREATE FUNCTION martlet_user() RETURNS text STABLE LANGUAGE sql
             AS $$ SELECT nullif(current_setting('martlet.user', true), '') $$;
             CREATE FUNCTION martlet_role(name text) RETURNS boolean STABLE LANGUAGE sql
-            AS $$ SELECT name = ANY(string_to_array(current_setting('martlet.roles', true), ',')) $$;
+            AS $$ SELECT name = ANY (string_to_array(
+                coalesce(current_setting('martlet.roles', true), ''), ',')) $$;
             CREATE FUNCTION martlet_claim(name text) RETURNS text STABLE LANGUAGE sql
             AS $$ SELECT nullif(current_setting('martlet.claim.' || name, true), '') $$;
             CREATE FUNCTION martlet_today() RETURNS date STABLE LANGUAGE sql
-            AS $$ SELECT date '1970-01-01' + current_setting('martlet.today')::integer $$;
+            AS $$ SELECT current_setting('martlet.today')::date $$;
             """)
         for (table, rows) in zip(rules.tables, rules.rows) {
             let columns = table.columns.map { "\($0.name) \($0.kind.sql)" }
@@ -96,7 +97,7 @@ struct ReferenceDatabase {
     /// Calls `body` in a transaction of a person, which is undone.
     func asPerson<Result>(_ viewer: Viewer, _ body: () throws -> Result) throws -> Result {
         try connection.execute("BEGIN; SET LOCAL ROLE \(Self.role(of: viewer.roles))")
-        var settings = [("user", viewer.user ?? ""), ("today", "\(viewer.today)")]
+        var settings = [("user", viewer.user ?? ""), ("today", Self.day(viewer.today))]
         settings.append(("roles", viewer.roles.sorted().joined(separator: ",")))
         settings += ["club", "number"].map { ("claim.\($0)", viewer.claims[$0] ?? "") }
         do {
@@ -108,6 +109,10 @@ struct ReferenceDatabase {
             try connection.execute("ROLLBACK")
             throw error
         }
+    }
+
+    private static func day(_ days: Int64) -> String {
+        String(Timestamp.rfc3339(milliseconds: days * 86_400_000).prefix(10))
     }
 
     /// Returns the types and ids of the records that the present role may see.
