@@ -15,6 +15,12 @@ package protocol RuleRows {
         _ type: Int, where match: (column: Int, value: Value)?,
         _ body: (RuleRow) throws -> Bool
     ) throws
+    /// A number that changes when rows do.
+    var generation: Int { get }
+}
+
+extension RuleRows {
+    package var generation: Int { 0 }
 }
 
 /// Judges rows by the policies of a rules file, as PostgreSQL would.
@@ -27,6 +33,7 @@ package struct RuleEvaluator {
     let rows: any RuleRows
     /// Takes the rows that queries find; nil if nobody asks for them.
     var trace: RuleTrace?
+    let selections = RowSelections()
 
     package init(_ program: RulesProgram, for viewer: Viewer, over rows: any RuleRows) {
         self.program = program

@@ -14,7 +14,7 @@ extension DataSetNode {
             try noteReceipts(works, of: requests, now: now)
             return []
         }
-        var keeper = ViewKeeper(storage, policies, now: now)
+        var keeper = ViewKeeper(storage, policies, viewIndex, now: now)
         var outlines: [Int: (outline: ViewKeeper.Outline, held: [Int64])] = [:]
         var entries: [LogEntry] = []
         for (index, request) in requests.enumerated() {
@@ -37,6 +37,7 @@ extension DataSetNode {
             guard let (outline, held) = outlines[index] else { continue }
             let view = try keeper.view(outline)
             works[index]?.views = try change(to: view, held, requests[index].principal)
+            works[index]?.isViewTracked = viewIndex.note(requests[index].principal, has: view)
         }
         try noteReceipts(works, of: requests, now: now)
         return entries

@@ -65,7 +65,8 @@ package typealias RowReading<Fault: Error> = (
 
 /// The rows that conditions read from a storage. Each look-up is done once.
 package final class RowLookups: RuleRows {
-    private struct Lookup: Hashable {
+    /// The rows of a type that were looked up: those with a value of a column, or all.
+    struct Lookup: Hashable {
         let type: Int
         let column: Int
         let value: Value?
@@ -83,11 +84,15 @@ package final class RowLookups: RuleRows {
     private var replaced: [Int: [RecordID: RuleRow?]] = [:]
     /// The replaced records by the value of a column, once it was looked for.
     private var indexes: [Column: [Value: [RecordID]]] = [:]
+    package private(set) var generation = 0
 
     /// Makes look-ups over the rows that a storage reads.
     package init(_ read: @escaping (Int, Int, [Value]?) throws -> [RuleRow]) {
         self.read = read
     }
+
+    /// The look-ups that were done.
+    var done: some Collection<Lookup> { known.keys }
 
     /// Calls `body` with look-ups. What it throws comes from reading.
     static func working<Fault: Error, Result>(
@@ -127,11 +132,13 @@ package final class RowLookups: RuleRows {
     /// - Precondition: Nothing was looked up yet.
     package func replace(_ address: RecordAddress, by row: RuleRow?) {
         replaced[address.type, default: [:]][address.id] = .some(row)
+        generation += 1
     }
 
     /// Lets conditions find a record as the storage has it.
     func restore(_ address: RecordAddress) {
         replaced[address.type]?[address.id] = nil
+        generation += 1
     }
 
     /// Returns the replaced records of a type by the value of a column. Some may have been restored.
