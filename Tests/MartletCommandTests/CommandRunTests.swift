@@ -232,7 +232,7 @@ struct CommandRunTests {
                 teams:
                   own (ALL, to coach, line 1): the row alone; asks for the user
                   view: people share one if they have the same of these: the user, the role coach; \
-                only changed rows are judged again
+                rows are found by name
 
                 """)
         let json = await run("rules", "check", path("a.sql"), path("schema.sql"), "--json")

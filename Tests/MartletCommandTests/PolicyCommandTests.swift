@@ -366,12 +366,13 @@ struct PolicyCommandTests {
                   own (SELECT, line 1): the row alone; asks for the user
                   office (ALL, to office, line 4): the row alone
                   view: people share one if they have the same of these: the user, the role office; \
-                only changed rows are judged again
+                rows are found by city
                 players:
                   own (SELECT, line 2): looks up teams by id
                   office (ALL, to office, line 5): the row alone
                   view: people share one if they have the same of these: the user, the role office; \
-                all rows are judged again after changes of teams
+                rows are found by team_id, and after changes of teams only those that come or go \
+                are judged again
 
                 """)
         let json = await ServedData.run(["rules", "check", "--json"] + files)

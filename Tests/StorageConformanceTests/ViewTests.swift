@@ -193,6 +193,10 @@ struct ViewTests {
         #expect(try heard().isEmpty)
         try server.send(
             SetText().create("players", "-9", #""name":"Canary2","owner":"bob""#), as: Self.office)
+        // It does not concern her.
+        #expect(try heard().isEmpty)
+        try server.send(
+            SetText().create("players", "-10", #""name":"Canary3","owner":"ann""#), as: Self.office)
         let batch = try heard()
         #expect(batch.isBehind)
         #expect(!String(decoding: batch.json, as: UTF8.self).contains("Canary"))

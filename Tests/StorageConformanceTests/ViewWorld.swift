@@ -56,7 +56,33 @@ struct ViewWorld {
         CREATE POLICY today ON notes USING ((martlet_today() - CAST ('2020-01-01' AS date)) % 2 = 0);
         ALTER TABLE words DISABLE ROW LEVEL SECURITY;
         """ + office,
+        """
+        CREATE POLICY mine ON teams FOR SELECT
+            USING (id IN (SELECT team_id FROM members WHERE person = martlet_user()));
+        CREATE POLICY every ON members USING (true);
+        CREATE POLICY near ON players USING (
+            EXISTS (SELECT 1 FROM members AS m WHERE m.person = martlet_user() AND m.team_id = players.team_id)
+            OR team_id IN (SELECT id FROM teams WHERE owner = martlet_user()) AND fee < 40);
+        CREATE POLICY others ON notes USING (NOT EXISTS (
+            SELECT 1 FROM members AS m WHERE m.person = martlet_user() AND m.team_id = notes.id));
+        CREATE POLICY few ON words USING (lang = martlet_claim('lang') AND EXISTS (
+            SELECT 1 FROM members WHERE person = martlet_user()) OR id IN ('w1', 'w2'));
+        """ + office,
+        """
+        CREATE POLICY own ON teams USING (owner = martlet_user() OR EXISTS (
+            SELECT 1 FROM members WHERE members.team_id = teams.id AND members.person = martlet_user()));
+        CREATE POLICY self ON members USING (person = martlet_user());
+        CREATE POLICY teams ON players USING (team_id NOT IN (SELECT id FROM teams) OR EXISTS (
+            SELECT 1 FROM teams WHERE teams.id = players.team_id AND players.fee > 20));
+        CREATE POLICY bound ON players AS RESTRICTIVE TO treasurer
+            USING (fee < coalesce((SELECT id FROM teams ORDER BY id DESC LIMIT 1), 2) * 10);
+        CREATE POLICY faulty ON notes USING (id / ((
+            SELECT team_id FROM members WHERE person = martlet_user() ORDER BY id LIMIT 1) - 3) >= 0);
+        CREATE POLICY spoken ON words USING (lang IN ('de', martlet_claim('lang')));
+        """ + office,
     ]
+    /// The rules that ask for the day, whose change wakes no listener.
+    private static let askingDay = 1
 
     private let server: TestDataSet
     private var random: SplitMix64
@@ -65,6 +91,8 @@ struct ViewWorld {
     private var number = 0
     /// How many records came to devices or left them by a change of rights.
     private(set) var moved = 0
+    /// How often a listener was told nothing although the log went on.
+    private(set) var quiet = 0
     private let root = Principal(name: "root", user: "root", roles: ["office"])
 
     init(_ kind: StorageKind, seed: UInt64) async throws {
@@ -98,7 +126,7 @@ struct ViewWorld {
             devices[device].principal = person(device)
         case 11:
             if below(3) > 0 { return }
-            rules = below(4) == 0 ? nil : below(2)
+            rules = below(5) == 0 ? nil : below(Self.rules.count)
             try server.secure(by: rules.map { Self.rules[$0] })
         case 12:
             if below(2) == 0 {
@@ -210,9 +238,24 @@ struct ViewWorld {
                 """)
             throw UnexpectedAnswer()
         }
+        try listen()
         for type in Self.types {
             let (old, new) = (Set((before[type] ?? [:]).keys), Set((expected[type] ?? [:]).keys))
             moved += old.symmetricDifference(new).count
+        }
+    }
+
+    /// Each device whose user sees something else than it has is told to fetch it.
+    private mutating func listen() throws {
+        guard rules != Self.askingDay else { return }
+        for device in devices where device.isUpToDate && device.revision > 0 {
+            var request = DeltaRequest(principal: device.principal, since: device.revision)
+            (request.clientID, request.lineage) = (device.name, device.lineage)
+            guard case .batch(let batch) = server.reader().deltas(request) else { continue }
+            if !batch.isEmpty { continue }
+            if device.revision < server.node.head.revision { quiet += 1 }
+            #expect(
+                try device.records == visible(to: device.principal), "\(device.name) is not told")
         }
     }
 

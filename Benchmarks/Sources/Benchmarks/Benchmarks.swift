@@ -12,7 +12,8 @@ enum Benchmarks {
         ("snapshot", SnapshotCases.run), ("apply", ApplyCases.run), ("behind", BehindCases.run),
         ("repair", RepairCases.run), ("postgres", PostgresCases.run),
         ("capture", CaptureCases.run), ("store", StoreCases.run), ("fanout", FanoutCases.run),
-        ("many", ManyCases.run), ("scaling", ScalingCases.run),
+        ("many", ManyCases.run), ("views", ViewCases.run), ("viewed", ViewDeviceCases.run),
+        ("scaling", ScalingCases.run),
     ]
     private static let onlyByName: Set = ["scaling"]
 
@@ -44,6 +45,8 @@ enum Benchmarks {
             try await ServerRole.run(folder: arguments[1])
         case FloorRole.name where arguments.count == 2:
             try FloorRole.run(answerBytes: Int(arguments[1]) ?? 0)
+        case ViewRole.name where arguments.count == 2:
+            try await ViewRole.run(folder: arguments[1])
         case ManyRole.name where arguments.count >= 2:
             let active = arguments.count > 2 ? Int(arguments[2]) ?? 0 : ManyCases.active
             try await ManyRole.run(folder: arguments[1], active: active)

@@ -143,12 +143,35 @@ extension CommandDescription {
             asked.isEmpty
             ? "everyone shares one"
             : "people share one if they have the same of these: \(asked.joined(separator: ", "))"
+        return "\(shared); \(again(type, program, isShared: asked.isEmpty))"
+    }
+
+    /// Returns which rows of a type are judged again, and why there are no fewer.
+    private static func again(_ type: Int, _ program: RulesProgram, isShared: Bool) -> String {
         let read = names(of: program.typesRead(by: type).subtracting([type]), program)
-        let again =
-            read.isEmpty
+            .joined(separator: ", ")
+        let finding = program.rowFinding(of: type)
+        guard finding.judgingEach.isEmpty else {
+            let policies = finding.judgingEach.joined(separator: ", ")
+            if read.isEmpty {
+                return isShared
+                    ? "only changed rows are judged again"
+                    : "each changed row is judged for each view, because \(policies) compares no column with values of the person"
+            }
+            return
+                "all rows may be judged again after changes of \(read), because \(policies) compares no column with values of the person"
+        }
+        let found =
+            finding.columns.isEmpty
             ? "only changed rows are judged again"
-            : "all rows are judged again after changes of \(read.joined(separator: ", "))"
-        return "\(shared); \(again)"
+            : "rows are found by \(finding.columns.joined(separator: ", "))"
+        guard !read.isEmpty else { return found }
+        return finding.readByRow.isEmpty
+            ? "\(found), and after changes of \(read) only those that come or go are judged again"
+            : """
+            \(found), and all that are found are judged again after changes of \
+            \(finding.readByRow.joined(separator: ", ")), which queries read row by row
+            """
     }
 
     private static func names(of types: Set<Int>, _ program: RulesProgram) -> [String] {

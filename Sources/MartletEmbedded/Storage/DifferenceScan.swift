@@ -94,10 +94,36 @@ final class DifferenceScan {
             held: held, shown: try parts(of: views.view.number), types: sources.keys.sorted(),
             given: views.given)
         // The text has the numbers of the views, so it is not kept.
-        let statement = try connection.prepare(scan.sql(Self.dialect) + " ORDER BY 1, 2, 3")
+        let statement = try connection.prepare(
+            scan.sql(Self.dialect, membersFirst: try areFew(scan.shownTypeViews, request.since))
+                + " ORDER BY 1, 2, 3")
         statement.bind(1, integer: request.since)
         return statement
     }
+
+    /// Returns whether the records that changed after a revision are many, and the members of type views
+    /// far fewer.
+    private func areFew(
+        _ views: [Int64], _ since: Revision
+    ) throws(SQLiteError) -> Bool {
+        guard !views.isEmpty else { return false }
+        func changed(most: Int64) throws(SQLiteError) -> Int64 {
+            try connection.integer(
+                """
+                SELECT count(*) FROM \
+                (SELECT 1 FROM martlet_records WHERE revision > \(since) LIMIT \(most))
+                """) ?? 0
+        }
+        guard try changed(most: Self.manyRecords) == Self.manyRecords else { return false }
+        let list = views.map { "\($0)" }.joined(separator: ", ")
+        let members =
+            try connection.integer("SELECT count(*) FROM martlet_members WHERE view IN (\(list))")
+            ?? 0
+        return try changed(most: 4 * members + 1) > 4 * members
+    }
+
+    /// The number of changed records below which it makes no difference in which order they are read.
+    private static let manyRecords: Int64 = 500
 
     /// Returns a view's parts as they are stored; nil for the view that shows everything.
     private func parts(of view: Int64) throws(SQLiteError) -> String? {

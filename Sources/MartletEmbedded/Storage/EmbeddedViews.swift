@@ -63,8 +63,9 @@ struct EmbeddedViews: ViewStorage {
 
     func changedTypes(after revision: Revision) throws(StorageFault) -> Set<Int> {
         try store.working { (session) throws(SQLiteError) in
+            // Without the sign, SQLite reads all records in the order of the types.
             let find = try session.connection.statement(
-                "SELECT DISTINCT type FROM martlet_records WHERE revision > ?1")
+                "SELECT DISTINCT +type FROM martlet_records WHERE revision > ?1")
             defer { find.reset() }
             find.bind(1, integer: revision)
             var types: Set<Int> = []
@@ -90,13 +91,51 @@ struct EmbeddedViews: ViewStorage {
         }
     }
 
-    func visitRows(of type: Int, _ body: (RuleRow) -> Bool) throws(StorageFault) {
+    func visitRows(
+        of type: Int, where match: (column: Int, values: [Value])?, _ body: (RuleRow) -> Bool
+    ) throws(StorageFault) {
         try store.working { (session) throws(SQLiteError) in
+            let table = session.tables[type]
             var wantsMore = true
-            try session.tables[type].visit(where: nil) { id, attributes in
-                if wantsMore { wantsMore = body([id.value] + attributes.values) }
+            guard let (column, values) = match else {
+                try table.visit(where: nil) { id, attributes in
+                    if wantsMore { wantsMore = body([id.value] + attributes.values) }
+                }
+                return
+            }
+            let name = column == 0 ? table.type.key : table.type.attributes[column - 1].name
+            var isIndexed = column == 0
+            if !isIndexed { isIndexed = try Self.isIndexed(name, of: table.type, session) }
+            guard isIndexed else {
+                // All rows are read once, and not once for each value.
+                let wanted = Set(values)
+                try table.visit(where: nil) { id, attributes in
+                    let row = [id.value] + attributes.values
+                    if wantsMore, wanted.contains(row[column]) { wantsMore = body(row) }
+                }
+                return
+            }
+            for value in values where wantsMore {
+                try table.visit(where: (name, value)) { id, attributes in
+                    if wantsMore { wantsMore = body([id.value] + attributes.values) }
+                }
             }
         }
+    }
+
+    /// Returns whether SQLite finds rows by a column without reading all of them.
+    private static func isIndexed(
+        _ column: String, of type: EntityType, _ session: EmbeddedSession
+    ) throws(SQLiteError) -> Bool {
+        let find = try session.connection.statement(
+            """
+            SELECT 1 FROM pragma_index_list(?1) AS l JOIN pragma_index_info(l.name) AS i \
+            WHERE i.seqno = 0 AND i.name = ?2 AND NOT l.partial
+            """)
+        defer { find.reset() }
+        find.bind(1, text: type.name)
+        find.bind(2, text: column)
+        return try find.step()
     }
 
     func members(

@@ -9,10 +9,18 @@ extension DataSetSession {
     func ruleRows(
         of type: Int, where column: Int, isAmong values: [Value]?
     ) throws(PostgresError) -> [RuleRow] {
+        try ruleRows(
+            try run([try ruleReading(of: type, where: column, isAmong: values)])[0], of: type)
+    }
+
+    /// Returns the statement that reads these rows.
+    func ruleReading(
+        of type: Int, where column: Int, isAmong values: [Value]?
+    ) throws(PostgresError) -> PostgresStatement {
         let form = model.forms[type]
         let found = column == 0 ? form.table.key : form.table.columns[column - 1]
         let held = try values.map { (values) throws(PostgresError) in try holdable(values) }
-        return try ruleRows(try run([form.reading(where: found, isAmong: held)])[0], of: type)
+        return form.reading(where: found, isAmong: held)
     }
 
     /// Returns the rows of an answer, without those that no device can receive.

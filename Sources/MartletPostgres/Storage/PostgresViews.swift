@@ -114,15 +114,16 @@ struct PostgresViews: ViewStorage {
         return ids
     }
 
-    func visitRows(of type: Int, _ body: (RuleRow) -> Bool) throws(StorageFault) {
+    func visitRows(
+        of type: Int, where match: (column: Int, values: [Value])?, _ body: (RuleRow) -> Bool
+    ) throws(StorageFault) {
         try store.working { (session) throws(PostgresError) in
-            let form = session.model.forms[type]
+            let reading = try session.ruleReading(
+                of: type, where: match?.column ?? 0, isAmong: match?.values)
             _ = try run(
                 PostgresStatement(
-                    """
-                    DECLARE martlet_rows NO SCROLL CURSOR FOR \
-                    SELECT \(form.all()) FROM \(form.table.sqlName) AS t
-                    """), on: session)
+                    "DECLARE martlet_rows NO SCROLL CURSOR FOR " + reading.sql, reading.values),
+                on: session)
             var wantsMore = true
             while wantsMore {
                 let rows = try run(

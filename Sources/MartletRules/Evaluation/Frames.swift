@@ -160,6 +160,16 @@ struct Frames {
         return result
     }
 
+    /// Returns all values of a query.
+    mutating func values(_ query: ResolvedQuery) throws -> Set<RuleValue> {
+        var values: Set<RuleValue> = []
+        try visit(query) { value in
+            values.insert(value)
+            return true
+        }
+        return values
+    }
+
     private func like(
         _ text: RuleValue, _ pattern: RuleValue, _ escape: RuleValue?
     ) throws -> Bool? {
@@ -247,7 +257,7 @@ struct Frames {
         while rows.count <= source.frame { rows.append([]) }
         var wantsMore = true
         let evaluator = evaluator
-        try evaluator.rows.visit(source.type, where: match) { row in
+        try evaluator.visit(source.type, where: match) { row in
             rows[source.frame] = row
             let mark = mark
             evaluator.trace?.note(source.type, row)
@@ -268,6 +278,32 @@ struct Frames {
         guard try evaluator.maySelect(row, of: source.type) else { return true }
         return try descend(query, index + 1, body)
     }
+}
+
+extension RuleEvaluator {
+    /// Calls a closure with the rows of a source. If it reads all of a type, the rows that the type's
+    /// policies hide are left out as far as their values tell.
+    fileprivate func visit(
+        _ type: Int, where match: (column: Int, value: Value)?,
+        _ body: (RuleRow) throws -> Bool
+    ) throws {
+        guard match == nil, program.isSecured[type],
+            let lookups = try selection(of: type)?.lookups, lookups.count <= Self.mostLookups
+        else { return try rows.visit(type, where: match, body) }
+        var wantsMore = true
+        // A look-up may return more rows, and a row may have values of two columns.
+        var seen: Set<Value> = []
+        for lookup in lookups where wantsMore {
+            try rows.visit(type, where: lookup) { row in
+                if lookups.count > 1, !seen.insert(row[0]).inserted { return true }
+                wantsMore = try body(row)
+                return wantsMore
+            }
+        }
+    }
+
+    /// The most values for which rows are looked up one by one in place of reading all.
+    private static let mostLookups = 1_000
 }
 
 extension RuleValue {

@@ -8,10 +8,11 @@ package typealias RowReading<Fault: Error> = (
 
 /// The rows that conditions read from a storage. Each look-up is done once.
 package final class RowLookups: RuleRows {
-    private struct Lookup: Hashable {
-        let type: Int
-        let column: Int
-        let value: Value?
+    /// The rows of a type that were looked up: those with a value of a column, or all.
+    package struct Lookup: Hashable {
+        package let type: Int
+        package let column: Int
+        package let value: Value?
     }
 
     private struct Column: Hashable {
@@ -26,11 +27,15 @@ package final class RowLookups: RuleRows {
     private var replaced: [Int: [RecordID: RuleRow?]] = [:]
     /// The replaced records by the value of a column, once it was looked for.
     private var indexes: [Column: [Value: [RecordID]]] = [:]
+    package private(set) var generation = 0
 
     /// Makes look-ups over the rows that a storage reads.
     package init(_ read: @escaping (Int, Int, [Value]?) throws -> [RuleRow]) {
         self.read = read
     }
+
+    /// The look-ups that were done.
+    package var done: some Collection<Lookup> { known.keys }
 
     /// Calls `body` with look-ups. What it throws comes from reading.
     package static func working<Fault: Error, Result>(
@@ -69,11 +74,13 @@ package final class RowLookups: RuleRows {
     package func replace(_ address: RecordAddress, by row: RuleRow?) {
         replaced[address.type, default: [:]][address.id] = .some(row)
         indexes.removeAll()
+        generation += 1
     }
 
     /// Lets conditions find a record as the storage has it.
     package func restore(_ address: RecordAddress) {
         replaced[address.type]?[address.id] = nil
+        generation += 1
     }
 
     /// Returns the replaced records of a type by the value of a column. Some may have been restored.

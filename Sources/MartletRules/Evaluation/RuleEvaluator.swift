@@ -15,6 +15,12 @@ package protocol RuleRows {
         _ type: Int, where match: (column: Int, value: Value)?,
         _ body: (RuleRow) throws -> Bool
     ) throws
+    /// A number that changes when rows do.
+    var generation: Int { get }
+}
+
+extension RuleRows {
+    package var generation: Int { 0 }
 }
 
 /// Judges rows by the policies of a rules file, as PostgreSQL would.
@@ -31,6 +37,7 @@ package struct RuleEvaluator {
     /// The types that policies read and that the viewer may not SELECT, by the command and the type of
     /// the policies.
     let unreadable: [PolicyCommand: [Int: Int]]
+    let selections = RowSelections()
 
     package init(_ program: RulesProgram, for viewer: Viewer, over rows: any RuleRows) {
         self.program = program

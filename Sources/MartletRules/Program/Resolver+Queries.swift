@@ -113,11 +113,21 @@ extension Resolver {
             }
             let index = frame - first
             query.sources[index].filters.append(node)
-            if query.sources[index].lookup == nil {
-                query.sources[index].lookup = lookup(node, of: frame)
-            }
         }
+        for index in query.sources.indices { query.sources[index].findLookup() }
         return query
+    }
+}
+
+extension ResolvedQuery.Source {
+    /// Chooses the column by which the rows are looked up, if a filter says so: the key, or else the column
+    /// that must equal the user, because he has few rows and they are the same for every row that is
+    /// judged, or else the first.
+    mutating func findLookup() {
+        let found = filters.compactMap { Self.lookup($0, of: frame) }
+        lookup =
+            found.first { $0.column == 0 }
+            ?? found.first { if case .user = $0.value { true } else { false } } ?? found.first
     }
 
     /// Returns the column of a frame that a condition makes equal to a value of the frames before.

@@ -97,3 +97,31 @@ extension Node {
         return false
     }
 }
+
+extension RulesProgram {
+    /// Returns the columns (0 is the key) by whose values the SELECT policies of all types find rows, by
+    /// type.
+    package func lookupColumns() -> [Int: Set<Int>] {
+        var columns: [Int: Set<Int>] = [:]
+        func note(_ node: Node) {
+            for source in node.query?.sources ?? [] {
+                if let lookup = source.lookup {
+                    columns[source.type, default: []].insert(lookup.column)
+                }
+            }
+        }
+        for type in schema.types.indices where isSecured[type] {
+            for policy in selecting(type) {
+                policy.using?.visit(note)
+                for cover in policy.split?.covers ?? [] {
+                    if let key = cover.key { columns[type, default: []].insert(key.column) }
+                }
+                for input in policy.split?.inputs ?? [] {
+                    // Without the column that the row has, a query may look its rows up by another.
+                    if case .list(let query, _) = input { Node.exists(query).visit(note) }
+                }
+            }
+        }
+        return columns
+    }
+}

@@ -26,6 +26,40 @@ extension RulesProgram {
     }
 }
 
+// MARK: - Rows
+
+/// How the rows of a type are found that somebody may see.
+package struct RowFindingSummary: Hashable, Sendable {
+    /// The columns by whose values the rows are found, in the schema's order.
+    package let columns: [String]
+    /// The policies that name no such column, so that each row is judged for each person.
+    package let judgingEach: [String]
+    /// The types of queries that read the row in another way than by one equal column. After each of their
+    /// changes all found rows are judged again.
+    package let readByRow: [String]
+}
+
+extension RulesProgram {
+    /// Returns how the rows of a type are found that somebody may see.
+    package func rowFinding(of type: Int) -> RowFindingSummary {
+        var columns: Set<Int> = []
+        var judgingEach: [String] = []
+        var readByRow: Set<Int> = []
+        for policy in selecting(type) {
+            readByRow.formUnion(policy.split?.typesReadByRow ?? [])
+            guard policy.isPermissive, let covers = policy.split?.covers else { continue }
+            columns.formUnion(covers.compactMap(\.key?.column))
+            if covers.contains(where: { $0.key == nil && !$0.isOfPersonAlone }) {
+                judgingEach.append(policy.name)
+            }
+        }
+        return RowFindingSummary(
+            columns: columns.sorted().map { schema.types[type].column($0) },
+            judgingEach: judgingEach,
+            readByRow: readByRow.sorted().map { schema.types[$0].name })
+    }
+}
+
 // MARK: - People
 
 /// The facts about a person and the day that policies ask for. People with equal facts see the same

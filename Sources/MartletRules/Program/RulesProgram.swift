@@ -31,6 +31,8 @@ package struct RulesProgram: Sendable {
         /// The parts of `using` and `check`, for explanations.
         let usingParts: [ConditionPart]
         let checkParts: [ConditionPart]
+        /// The parts of `using` that depend on the person alone; nil if there is no condition.
+        let split: ConditionSplit?
 
         func applies(to command: PolicyCommand, _ roles: Set<String>) -> Bool {
             (self.command == nil || self.command == command)
@@ -183,7 +185,8 @@ package struct RulesProgram: Sendable {
                 isPermissive: text.isPermissive, command: text.command,
                 roles: Set(text.roles.map(\.name)), using: using?.node, check: check?.node,
                 usingTypes: using?.node.typesRead ?? [], checkTypes: check?.node.typesRead ?? [],
-                usingParts: using?.parts ?? [], checkParts: check?.parts ?? []))
+                usingParts: using?.parts ?? [], checkParts: check?.parts ?? [],
+                split: using.map { ConditionSplit($0.node) }))
     }
 
     /// Returns a condition, and its parts.

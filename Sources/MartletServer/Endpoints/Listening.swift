@@ -80,10 +80,12 @@ struct Listening: Sendable {
                     try await quiet()
                 }
                 if batch.more || request.wantsRows { continue }
-            case .success: break
+            case .success(let batch): request.note(empty: batch)
             }
             let pause = min(handler.heartbeat, max(left ?? handler.heartbeat, .milliseconds(1)))
-            if await !service.signal.wait(beyond: request.since, for: pause) {
+            if await !service.signal.wait(
+                beyond: request.known, for: pause, concerning: request.concern)
+            {
                 try Task.checkCancellation()
                 if service.signal.isStopped { return .stopping }
                 sign = .now

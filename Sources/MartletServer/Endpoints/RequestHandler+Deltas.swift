@@ -80,8 +80,11 @@ extension RequestHandler {
             // A waiting poll needs no memory for an answer, so it must not keep other requests out.
             claim.giveBack()
             await request.stopCounting()
-            try await dataSets.use(dataSet) { service in
-                _ = await service.signal.wait(beyond: deltaRequest.since, for: .seconds(wait))
+            var waiting = deltaRequest
+            waiting.note(empty: first)
+            try await dataSets.use(dataSet) { [waiting] service in
+                _ = await service.signal.wait(
+                    beyond: waiting.known, for: .seconds(wait), concerning: waiting.concern)
             }
             // The token may have been revoked during the wait.
             _ = try await admitted(request)

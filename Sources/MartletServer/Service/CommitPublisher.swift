@@ -26,7 +26,9 @@ struct CommitPublisher: Sendable {
     ///
     /// - Parameter isOurs: True if this process has committed it.
     func reached(_ revision: Revision, isOurs: Bool) {
-        notices.async { [signal] in signal.advance(to: revision) }
+        notices.async { [signal, feed] in
+            signal.advance(to: revision) { feed.views.concerned(after: $0, through: revision) }
+        }
         snapshots.reached(revision, bytes: feed.loggedBytes)
         guard isOurs, let outlet else { return }
         outlet.queue.async {

@@ -1,5 +1,6 @@
 internal import MartletModel
 internal import MartletProtocol
+internal import MartletServerCore
 internal import Synchronization
 
 /// Wakes the calls that wait for a data set's next revision.
@@ -10,16 +11,48 @@ final class RevisionSignal: Sendable {
     private struct Waiter {
         let revision: Revision
         let deadline: ContinuousClock.Instant
+        /// The person whose concerns alone wake the call; nil if every revision does.
+        let person: Principal?
         let continuation: CheckedContinuation<Bool, Never>
     }
 
     private struct State {
         var revision: Revision
-        var waiters: [Int: Waiter] = [:]
+        private(set) var waiters: [Int: Waiter] = [:]
+        /// The numbers of the calls that every revision wakes, and of the others by person.
+        private(set) var general: Set<Int> = []
+        private(set) var numbers: [Principal: Set<Int>] = [:]
         var last = 0
         /// The time of the next look for calls whose time is up; nil if none waits.
         var look: ContinuousClock.Instant?
         var isStopped = false
+
+        init(revision: Revision) { self.revision = revision }
+
+        mutating func add(_ number: Int, _ waiter: Waiter) {
+            waiters[number] = waiter
+            if let person = waiter.person {
+                numbers[person, default: []].insert(number)
+            } else {
+                general.insert(number)
+            }
+        }
+
+        mutating func remove(_ number: Int) -> Waiter? {
+            guard let waiter = waiters.removeValue(forKey: number) else { return nil }
+            if let person = waiter.person {
+                numbers[person]?.remove(number)
+                if numbers[person]?.isEmpty == true { numbers[person] = nil }
+            } else {
+                general.remove(number)
+            }
+            return waiter
+        }
+
+        mutating func removeAll() -> [Waiter] {
+            defer { (waiters, general, numbers) = ([:], [], [:]) }
+            return Array(waiters.values)
+        }
     }
 
     /// The shortest time between two looks.
@@ -34,14 +67,25 @@ final class RevisionSignal: Sendable {
     /// The number of calls that wait now.
     var waiterCount: Int { state.withLock { $0.waiters.count } }
 
-    /// Notes that the data set has reached a revision, and wakes the calls that wait for it.
-    func advance(to revision: Revision) {
-        let woken = state.withLock { state -> [Waiter] in
-            guard revision > state.revision else { return [] }
+    /// Notes that the data set has reached a revision, and wakes the calls that wait for it. Confined to
+    /// one queue, together with `restart`.
+    ///
+    /// - Parameter concerned: Returns the people whom the revisions after one concern; nil for everyone.
+    func advance(
+        to revision: Revision, concerning concerned: (Revision) -> Set<Principal>? = { _ in nil }
+    ) {
+        let known = state.withLock { $0.revision }
+        guard revision > known else { return }
+        let people = concerned(known)
+        let woken = state.withLock { state in
             state.revision = revision
-            let woken = state.waiters.filter { $0.value.revision < revision }
-            for number in woken.keys { state.waiters[number] = nil }
-            return Array(woken.values)
+            let numbers =
+                people.map {
+                    $0.reduce(into: state.general) { $0.formUnion(state.numbers[$1] ?? []) }
+                }
+                ?? Set(state.waiters.keys)
+            return numbers.filter { state.waiters[$0].map { $0.revision < revision } ?? false }
+                .compactMap { state.remove($0) }
         }
         for waiter in woken { waiter.continuation.resume(returning: true) }
     }
@@ -50,17 +94,19 @@ final class RevisionSignal: Sendable {
     func restart(at revision: Revision) {
         let woken = state.withLock { state in
             state.revision = revision
-            defer { state.waiters.removeAll() }
-            return Array(state.waiters.values)
+            return state.removeAll()
         }
         for waiter in woken { waiter.continuation.resume(returning: true) }
     }
 
     /// Waits until there is a revision after `revision`.
     ///
+    /// - Parameter person: A person whose concerns alone count; nil if every revision does.
     /// - Returns: True if there is one. False after `duration` (to the second), if the waiting task
     ///   is cancelled, or if the server stops.
-    func wait(beyond revision: Revision, for duration: Duration) async -> Bool {
+    func wait(
+        beyond revision: Revision, for duration: Duration, concerning person: Principal? = nil
+    ) async -> Bool {
         let number = state.withLock { state in
             state.last += 1
             return state.last
@@ -72,8 +118,11 @@ final class RevisionSignal: Sendable {
                     state -> (Bool?, ContinuousClock.Instant?) in
                     if state.revision > revision { return (true, nil) }
                     if state.isStopped || Task.isCancelled { return (false, nil) }
-                    state.waiters[number] = Waiter(
-                        revision: revision, deadline: now + duration, continuation: continuation)
+                    state.add(
+                        number,
+                        Waiter(
+                            revision: revision, deadline: now + duration, person: person,
+                            continuation: continuation))
                     let due = now + max(duration, Self.pause)
                     // The later look then finds that this one has replaced it.
                     guard state.look.map({ due < $0 }) ?? true else { return (nil, nil) }
@@ -84,7 +133,7 @@ final class RevisionSignal: Sendable {
                 if let look { self.look(at: look) }
             }
         } onCancel: {
-            let waiter = state.withLock { $0.waiters.removeValue(forKey: number) }
+            let waiter = state.withLock { $0.remove(number) }
             waiter?.continuation.resume(returning: false)
         }
     }
@@ -96,8 +145,7 @@ final class RevisionSignal: Sendable {
     func stop() {
         let waiters = state.withLock { state in
             state.isStopped = true
-            defer { state.waiters.removeAll() }
-            return Array(state.waiters.values)
+            return state.removeAll()
         }
         for waiter in waiters { waiter.continuation.resume(returning: false) }
     }
@@ -114,7 +162,7 @@ final class RevisionSignal: Sendable {
                         return ([Waiter](), ContinuousClock.Instant?.none)
                     }
                     let late = state.waiters.filter { $0.value.deadline <= now }
-                    for number in late.keys { state.waiters[number] = nil }
+                    for number in late.keys { _ = state.remove(number) }
                     state.look = state.waiters.values.map(\.deadline).min()
                         .map { max($0, now + Self.pause) }
                     return (Array(late.values), state.look)

@@ -54,9 +54,9 @@ extension AnswerBuilder {
     func difference(_ request: DifferenceRequest) throws(Failure) -> DifferencePart {
         let head = cache.head
         if let views = request.views, !views.isMove, request.cursor == nil,
-            request.since == head.revision, views.view.revision == head.revision
+            request.since == views.view.revision, request.since <= head.revision
         {
-            return DifferencePart(rows: [], reached: head.revision, head: head)
+            return DifferencePart(rows: [], reached: request.since, head: head, end: request.since)
         }
         guard let log else { throw .notInMemory }
         do throws(StorageFault) {

@@ -1,5 +1,4 @@
-internal import MartletModel
-internal import MartletProtocol
+package import MartletModel
 package import MartletRules
 import Synchronization
 
@@ -18,63 +17,53 @@ package final class ViewBook: Sendable {
     }
 
     private struct State {
-        var program: RulesProgram?
-        /// The rights of roles to types, unless everyone may do everything.
-        var roles: Rules?
-        /// The fingerprints of the rules that concern people.
-        var fingerprints: [Principal: String] = [:]
+        let program: RulesProgram?
+        /// Whether policies ask for the day, which nobody here knows.
+        let asksDay: Bool
         /// Whether people with these roles and claims see everything.
         var isWhole: [Principal: Bool] = [:]
         /// The views of people as the log's end left them when they were last computed.
         var views: [Principal: ViewChange] = [:]
+        /// The last revisions that concerned the people for whom this is known, and the end of the log
+        /// up to which it is.
+        var concerning: [Principal: Revision] = [:]
+        var end: Revision = 0
+        /// Whom the newest revisions concern, in their order.
+        var recent: [Concern] = []
+
+        /// Returns whether no revision after `revision` concerns a person.
+        func isCurrent(_ principal: Principal, since revision: Revision, head: Revision) -> Bool {
+            guard end >= head, let last = concerning[principal], !asksDay else { return false }
+            return last <= revision
+        }
+
+        init(_ program: RulesProgram? = nil) {
+            self.program = program
+            asksDay = program?.asksDay ?? false
+        }
     }
+
+    /// The people whom some revisions concern; nil if nobody knows.
+    private struct Concern {
+        let after: Revision
+        let through: Revision
+        let people: Set<Principal>?
+    }
+
+    /// The most concerns that are kept.
+    private static let mostRecent = 256
 
     /// The most people whose views are kept.
     private static let mostPeople = 65_536
 
     private let state = Mutex(State())
 
-    private let schema: Schema
-
-    init(_ schema: Schema) { self.schema = schema }
+    package init() {}
 
     /// The policies; nil if everyone sees everything.
     package var program: RulesProgram? {
         get { state.withLock { $0.program } }
-        set { state.withLock { $0 = State(program: newValue, roles: $0.roles) } }
-    }
-
-    /// The rights of roles to types.
-    var roles: Rules {
-        get { state.withLock { $0.roles ?? .everything } }
-        set {
-            let roles = newValue == .everything ? nil : newValue
-            state.withLock { $0 = State(program: $0.program, roles: roles) }
-        }
-    }
-
-    /// Returns the rules that concern a person, unless his device has them.
-    /// - Parameters:
-    ///   - fingerprint: The fingerprint of those that the device has; nil if it has none.
-    func rules(
-        of principal: Principal, insteadOf fingerprint: String?
-    ) -> UserRules? {
-        let (program, roles, known) = state.withLock {
-            ($0.program, $0.roles, $0.fingerprints[principal])
-        }
-        guard program != nil || roles != nil else {
-            return fingerprint == nil ? nil : UserRules.none
-        }
-        if let known, known == fingerprint { return nil }
-        let rules =
-            if let program { UserRules(program, of: principal) } else {
-                UserRules(roles ?? .everything, of: principal, schema)
-            }
-        state.withLock { state in
-            if state.fingerprints.count >= Self.mostPeople { state.fingerprints = [:] }
-            state.fingerprints[principal] = rules.fingerprint
-        }
-        return rules.fingerprint == fingerprint ? nil : rules
+        set { state.withLock { $0 = State(newValue) } }
     }
 
     /// Returns whether a person sees every record of every type.
@@ -104,9 +93,10 @@ package final class ViewBook: Sendable {
         let showsEverything = showsEverything(to: principal)
         return state.withLock { state in
             if isPlain, showsEverything { return .everything }
-            guard let known = state.views[principal], known.view.revision == head,
-                // Nobody here knows the day.
-                state.program?.asksDay != true
+            guard let known = state.views[principal], since <= known.view.revision,
+                known.view.revision == head
+                    || state.isCurrent(principal, since: known.view.revision, head: head),
+                !state.asksDay
             else { return .unknown }
             let held = ViewBook.held(since: since, lineage, of: known.view.number)
             let change = ViewChange(held: held, view: known.view, given: known.given)
@@ -130,15 +120,74 @@ package final class ViewBook: Sendable {
     }
 
     /// Notes the view of a person, which its devices were given.
-    func note(_ change: ViewChange, of principal: Principal) {
+    ///
+    /// - Parameter isTracked: Whether each later commit notes whether it concerns the person.
+    func note(_ change: ViewChange, of principal: Principal, isTracked: Bool) {
         state.withLock { state in
-            if state.views.count >= Self.mostPeople { state.views = [:] }
+            if state.views.count >= Self.mostPeople { (state.views, state.concerning) = ([:], [:]) }
             state.views[principal] = change
+            if !isTracked {
+                state.concerning[principal] = nil
+            } else if state.concerning[principal] == nil {
+                state.concerning[principal] = change.view.revision
+            }
+        }
+    }
+
+    // MARK: - Changes
+
+    /// Notes whom the revisions of a commit concern.
+    ///
+    /// - Parameter people: Nil if nobody knows.
+    func note(concerned people: Set<Principal>?, after: Revision, through: Revision) {
+        state.withLock { state in
+            state.end = through
+            if let people {
+                for person in people where state.concerning[person] != nil {
+                    state.concerning[person] = through
+                }
+            } else {
+                state.concerning = [:]
+            }
+            guard people == nil || through > after else { return }
+            if state.recent.count >= Self.mostRecent { state.recent.removeFirst() }
+            state.recent.append(Concern(after: after, through: through, people: people))
+        }
+    }
+
+    /// Returns whether a revision after `since` may concern a person who sees a part.
+    package func mayConcern(_ principal: Principal, since: Revision, head: Revision) -> Bool {
+        state.withLock { !$0.isCurrent(principal, since: since, head: head) }
+    }
+
+    /// Returns whether each commit notes whether it concerns a person.
+    func isTracked(_ principal: Principal) -> Bool {
+        state.withLock { $0.concerning[principal] != nil && !$0.asksDay }
+    }
+
+    /// Returns the people who see a part and whom some revisions concern; nil if nobody knows. If it is not
+    /// known any more for somebody for whom it was, nobody knows.
+    package func concerned(after: Revision, through: Revision) -> Set<Principal>? {
+        state.withLock { state in
+            guard state.program != nil else { return nil }
+            var reached = after
+            var concerned: Set<Principal> = []
+            for concern in state.recent
+            where concern.through > after || concern.through == after && concern.people == nil {
+                guard concern.after <= reached, let people = concern.people else { return nil }
+                concerned.formUnion(people)
+                reached = max(reached, concern.through)
+            }
+            return reached >= through ? concerned : nil
         }
     }
 
     /// Forgets all views, because a transaction that made some may have been rolled back.
     func forget() {
-        state.withLock { $0.views = [:] }
+        state.withLock { state in
+            let isWhole = state.isWhole
+            state = State(state.program)
+            state.isWhole = isWhole
+        }
     }
 }

@@ -26,6 +26,8 @@ package struct DeltaRequest: Sendable {
     private(set) var isPart = false
     /// True if the listener's user may see something else than at the listener's last exchange.
     package var mustExchange = false
+    /// The revision up to which there is nothing for the listener.
+    package private(set) var known: Revision = 0
     /// The row after which rows continue within a revision, if `lineage` does not name it.
     private var cursor: RowCursor?
 
@@ -46,6 +48,16 @@ package struct DeltaRequest: Sendable {
     /// Returns whether the listener fetches a batch of `count` bytes with an exchange.
     func fetches(_ count: Int) -> Bool { takesEntriesOnly && count > mostEntryBytes }
 
+    /// The person whose concerns alone wake the listener; nil if every change does.
+    package private(set) var concern: Principal?
+
+    /// Notes that a batch had no news.
+    package mutating func note(empty batch: DeltaBatchBytes) {
+        if batch.isPart { isPart = true }
+        known = max(batch.position, batch.known)
+        concern = batch.isTracked ? principal : nil
+    }
+
     /// Moves the request behind a batch. After a part of a difference, it asks for rows again. It
     /// drops the hash, which belonged to the former revision.
     package mutating func advance(past batch: DeltaBatchBytes) {
@@ -59,6 +71,7 @@ package struct DeltaRequest: Sendable {
         mustExchange = false
         lineage = nil
         since = batch.position
+        (known, concern) = (since, nil)
     }
 }
 
@@ -156,13 +169,18 @@ extension DataSetFeed {
         forPart request: DeltaRequest, head: LogHead, _ builder: AnswerBuilder
     ) throws(AnswerBuilder.Failure) -> DeltaBatchBytes {
         var made: DeltaBatchBytes
-        if request.since < head.revision {
+        let isTracked = views.isTracked(request.principal)
+        if request.since < head.revision,
+            views.mayConcern(request.principal, since: request.since, head: head.revision)
+        {
             made = behind(request, head)
         } else if request.mustExchange || hasOtherView(request, head) {
             // It has the newest revision, but perhaps of another view.
             made = behind(request, head, goesOn: nil)
         } else {
             made = finished([], try frame(from: request.since, request.since, head, builder), [])
+            made.known = head.revision
+            made.isTracked = isTracked
         }
         made.isPart = true
         return made

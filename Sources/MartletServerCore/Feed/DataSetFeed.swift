@@ -31,7 +31,9 @@ package final class DataSetFeed: Sendable {
     let identity: String
     let fingerprint: String
     /// Says what people see.
-    package let views: ViewBook
+    package let views = ViewBook()
+    /// Says which rules concern people.
+    let rules: RulesBook
     let answerBytes: Int
     let partBytes: Int
     /// True if other processes write to the log too, so that memory may be behind it.
@@ -70,7 +72,7 @@ package final class DataSetFeed: Sendable {
         deltaCache = DeltaCache(byteLimit: deltaBytes)
         self.identity = identity
         fingerprint = schema.fingerprint
-        views = ViewBook(schema)
+        rules = RulesBook(schema)
         self.answerBytes = answerBytes
         self.partBytes = partBytes
         self.isShared = isShared
@@ -207,7 +209,7 @@ package final class DataSetFeed: Sendable {
         query.cursor = lineage?.cursor
         query.hasPolicies = views.program != nil
         if !query.isPlainRequest {
-            query.rules = views.rules(
+            query.rules = rules.rules(
                 of: admitted.principal, insteadOf: admitted.request.rules)
         }
         return query

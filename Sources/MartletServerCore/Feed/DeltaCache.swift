@@ -85,6 +85,11 @@ package struct DeltaBatchBytes: Sendable {
     var cursor: RowCursor?
     /// True if the listener's user does not see everything.
     var isPart = false
+    /// The revision up to which an empty batch knows that there is nothing for the listener; 0 for its
+    /// position.
+    var known: Revision = 0
+    /// True if it is noted which changes concern the listener's user.
+    var isTracked = false
     /// The devices whose sets are in the batch. They get these sets in their author's format.
     let devices: Set<Int64>
 }

@@ -57,12 +57,15 @@ package struct DifferencePart: Sendable {
     /// True if nothing is left up to `end`.
     package var isWhole: Bool { reached == end }
 
-    package init(rows: [Row], reached: Revision, head: LogHead, cursor: RowCursor? = nil) {
+    package init(
+        rows: [Row], reached: Revision, head: LogHead, cursor: RowCursor? = nil,
+        end: Revision? = nil
+    ) {
         self.rows = rows
         self.reached = reached
         self.head = head
         self.cursor = cursor
-        end = head.revision
+        self.end = end ?? head.revision
     }
 }
 

@@ -80,15 +80,30 @@ package struct ViewScan {
         return parts
     }
 
+    /// The type views of the view that the device is to reach.
+    package var shownTypeViews: [Int64] {
+        (shown ?? [:]).values.filter { $0 > View.whole }.sorted()
+    }
+
     /// Returns the query, in no order.
-    package func sql(_ dialect: Dialect) -> String {
+    ///
+    /// - Parameter membersFirst: Whether the changed records are looked for among the members of the view, in
+    ///   place of the other way round. It is faster if the members are far fewer.
+    package func sql(_ dialect: Dialect, membersFirst: Bool = false) -> String {
         let shown = types.map { ($0, part(of: $0, in: self.shown)) }
             .filter { $0.1 != View.nothing }
         var arms = [Self.none(dialect)]
         if !shown.isEmpty {
             // A device that has nothing has nothing to lose.
             let parts = shown.map { [$0, $1, held.isEmpty ? .max : given[$1] ?? .max] }
-            arms += Self.staying(dialect, Self.values(parts, ["type", "view", "given"]))
+            let values = Self.values(parts, ["type", "view", "given"])
+            if shown.contains(where: { $0.1 == View.whole }) {
+                arms.append(Self.changedOfWhole(dialect, values))
+            }
+            if shown.contains(where: { $0.1 != View.whole }) {
+                arms.append(Self.changed(dialect, values, membersFirst: membersFirst))
+            }
+            arms += Self.moving(dialect, values)
         }
         let (entering, leaving) = moves()
         if !entering.isEmpty {
@@ -136,16 +151,40 @@ package struct ViewScan {
             """
     }
 
-    /// The records of types that stay in the view, or enter or leave it by a change of records.
-    private static func staying(_ d: Dialect, _ parts: String) -> [String] {
+    /// The records that changed of types that the view shows whole.
+    private static func changedOfWhole(_ d: Dialect, _ parts: String) -> String {
+        """
+        SELECT r.revision, r.type, r.id, r.revision, r.deleted, FALSE \
+        FROM \(d.records) AS r CROSS JOIN \(parts) AS p \
+        WHERE r.revision > \(d.since) AND p.type = r.type AND p.view = 0
+        """
+    }
+
+    /// The records that changed while type views showed them.
+    private static func changed(
+        _ d: Dialect, _ parts: String, membersFirst: Bool
+    ) -> String {
+        // SQLite joins in the order of the text.
+        let changed =
+            membersFirst
+            ? """
+            \(parts) AS p CROSS JOIN \(d.members) AS w CROSS JOIN \(d.records) AS r \
+            WHERE p.view > 0 AND w.view = p.view AND r.type = p.type AND r.id = w.id
+            """
+            : """
+            \(d.records) AS r CROSS JOIN \(parts) AS p CROSS JOIN \(d.members) AS w \
+            WHERE p.view > 0 AND p.type = r.type AND w.view = p.view AND w.id = r.id
+            """
+        return """
+            SELECT r.revision, r.type, r.id, r.revision, r.deleted, FALSE FROM \(changed) \
+            AND r.revision > \(d.since) AND w.shown AND w.moved <= r.revision
+            """
+    }
+
+    /// The records that enter type views or leave them, and those that got a value by a new column.
+    private static func moving(_ d: Dialect, _ parts: String) -> [String] {
         let member = "LEFT JOIN \(d.members) AS w ON w.view = p.view AND w.id = r.id"
         return [
-            """
-            SELECT r.revision, r.type, r.id, r.revision, r.deleted, FALSE \
-            FROM \(d.records) AS r CROSS JOIN \(parts) AS p \(member) \
-            WHERE r.revision > \(d.since) AND p.type = r.type \
-            AND (p.view = 0 OR (w.shown AND w.moved <= r.revision))
-            """,
             """
             SELECT w.moved, p.type, w.id, coalesce(r.revision, w.moved), \
             coalesce(r.deleted OR NOT w.shown, TRUE), \

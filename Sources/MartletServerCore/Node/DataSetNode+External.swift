@@ -114,9 +114,15 @@ extension DataSetNode {
 
     /// Commits the transaction, and adds its entries to memory.
     func commit(_ entries: [LogEntry]) throws(StorageFault) {
+        if let policies { try viewIndex.follow(storage, policies, makes: false) }
         committing(true)
         defer { committing(false) }
         try storage.commit()
+        if policies != nil {
+            // It is known whom the entries concern before listeners can ask for them.
+            let (people, after) = viewIndex.takeConcerned()
+            feed.views.note(concerned: people, after: after, through: storage.head.revision)
+        }
         external.committed += external.open
         external.open = 0
         feed.cache.append(entries)

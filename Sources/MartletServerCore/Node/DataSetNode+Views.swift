@@ -14,7 +14,7 @@ extension DataSetNode {
             try noteReceipts(works, of: requests, now: now)
             return []
         }
-        var keeper = ViewKeeper(storage, policies, now: now)
+        var keeper = ViewKeeper(storage, policies, viewIndex, now: now)
         var outlines: [Int: (outline: ViewKeeper.Outline, held: [Int64])] = [:]
         var entries: [LogEntry] = []
         for (index, request) in requests.enumerated() {
@@ -38,6 +38,7 @@ extension DataSetNode {
             let view = try keeper.view(outline)
             works[index]?.views = try change(to: view, held, requests[index].principal)
             if let device = works[index]?.device { try noteView(view, of: device) }
+            works[index]?.isViewTracked = viewIndex.note(requests[index].principal, has: view)
         }
         try noteReceipts(works, of: requests, now: now)
         return entries

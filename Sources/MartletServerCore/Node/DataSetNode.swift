@@ -14,10 +14,17 @@ package final class DataSetNode {
     package static let setsPerBatch = 32
 
     /// The rules for the roles of users. A change takes effect with the next batch.
-    package var rules: Rules { didSet { feed.views.roles = rules } }
+    package var rules: Rules { didSet { feed.rules.set(policies, rules) } }
     /// The policies that say who may see and change which rows; nil if the data set has none. A change
     /// takes effect with the next batch.
-    package var policies: RulesProgram? { didSet { feed.views.program = policies } }
+    package var policies: RulesProgram? {
+        didSet {
+            guard policies?.text != oldValue?.text else { return }
+            feed.views.program = policies
+            feed.rules.set(policies, rules)
+            viewIndex.reset()
+        }
+    }
     /// The most devices of a user. There is a limit because invented devices would stay for ever.
     package var devicesPerUser = 10_000
     /// The share of a request that is decided at a time.
@@ -29,6 +36,8 @@ package final class DataSetNode {
 
     let storage: any ServerStorage
     let log: any LogSource
+    /// Tells whose views a change concerns.
+    let viewIndex = ViewIndex()
     /// Called when a commit begins (true), and when it has ended (false).
     package var committing: (Bool) -> Void = { _ in }
     var needsRecovery = false
@@ -69,7 +78,7 @@ package final class DataSetNode {
             cache: cache, deltaBytes: min(4 << 20, cacheBytes / 4), identity: storage.identity,
             schema: storage.schema, answerBytes: answerBytes, partBytes: partBytes,
             isShared: storage.isShared)
-        feed.views.roles = rules
+        feed.rules.set(nil, rules)
         log.consistently = { [weak self] (body) throws(StorageFault) in
             guard let self else { throw StorageFault(.failed, "the node is gone") }
             try whenCaughtUp(body)
@@ -216,6 +225,7 @@ package final class DataSetNode {
         }
         feed.deltaCache.clear()
         feed.forgetDevices()
+        viewIndex.rollBack()
         feed.views.forget()
     }
 
@@ -243,7 +253,9 @@ package final class DataSetNode {
             feed.learn(batch.devices)
             try commit(external + batch.entries + moves)
             for (request, work) in zip(requests, works) {
-                if let views = work?.views { feed.views.note(views, of: request.principal) }
+                guard let views = work?.views else { continue }
+                feed.views.note(
+                    views, of: request.principal, isTracked: work?.isViewTracked ?? false)
             }
             feed.meet(batch.strangers, at: feed.head.revision)
         }

@@ -9,6 +9,8 @@ struct RequestWork {
     var device: Int64 = 0
     /// The view that the sender is given; nil if there are no policies.
     var views: ViewChange?
+    /// True if the node knows which changes concern the sender's view.
+    var isViewTracked = false
     /// The sets that were accepted now.
     var accepted: [(entry: LogEntry, set: ChangeSet)] = []
     /// The revisions of sets that were accepted before.

@@ -3,11 +3,13 @@ import MartletRules
 
 /// Brings the views of people up to the records that a transaction has led to.
 ///
-/// A type view is computed from the records that changed since it was last, or from all of its type if
-/// records changed that its policies read.
+/// A type view is computed from the records that changed since it was last, as far as they concern it. If
+/// rows changed that its policies read, those of its rows are judged again that the `ViewIndex` names,
+/// or else all rows that the person may see.
 struct ViewKeeper {
     private let storage: any ServerStorage
     private let policies: RulesProgram?
+    private let index: ViewIndex
     private let now: Int64
     /// The numbers of the type views that are up to date.
     private var current: Set<Int64> = []
@@ -15,9 +17,10 @@ struct ViewKeeper {
     private var changed: [Revision: Set<Int>] = [:]
 
     /// - Parameter now: Milliseconds since 1970.
-    init(_ storage: any ServerStorage, _ policies: RulesProgram?, now: Int64) {
+    init(_ storage: any ServerStorage, _ policies: RulesProgram?, _ index: ViewIndex, now: Int64) {
         self.storage = storage
         self.policies = policies
+        self.index = index
         self.now = now
     }
 
@@ -60,8 +63,12 @@ struct ViewKeeper {
     /// Returns the view at the end of the log, after computing its members.
     mutating func view(_ outline: Outline) throws(StorageFault) -> View {
         let head = storage.head.revision
-        for (type, view) in outline.behind where view.revision != head {
-            guard let rights = outline.rights, current.insert(view.number).inserted
+        if let policies, !outline.behind.isEmpty {
+            try index.follow(storage, policies, makes: true)
+        }
+        for (type, view) in outline.behind {
+            guard let rights = outline.rights, current.insert(view.number).inserted,
+                view.revision != head || index.state(of: view) == nil
             else { continue }
             try advance(view, of: type, to: head, rights)
         }
@@ -71,22 +78,79 @@ struct ViewKeeper {
     private mutating func advance(
         _ view: TypeView, of type: Int, to head: Revision, _ rights: RowRights
     ) throws(StorageFault) {
-        var moves = Moves()
-        // No device had a view that was never computed, so nothing moved.
-        let moved = view.revision == nil ? 0 : head
+        var judge = TypeViewJudge(storage, view, of: type)
+        if let state = index.state(of: view), !state.isOld, !state.isSelectionOld {
+            let ids = try changedRecords(state, since: view.revision)
+            if !ids.isEmpty {
+                try lookingUp(rights) { try judge.judge(ids, by: $1) }
+            }
+            index.advance(view.number)
+        } else {
+            try advanceSelection(view, of: type, rights, &judge)
+        }
+        index.judged += judge.count
+        try storage.views.advance(
+            view.number, type: type, to: head, shown: judge.shown, hidden: judge.hidden,
+            // No device had a view that was never computed, so nothing moved.
+            moved: view.revision == nil ? 0 : head)
+    }
+
+    /// Computes the selection of a type view again, and judges the rows that it judges in another way.
+    private mutating func advanceSelection(
+        _ view: TypeView, of type: Int, _ rights: RowRights, _ judge: inout TypeViewJudge
+    ) throws(StorageFault) {
+        var readsChange = true
         if let revision = view.revision {
             let changed = try changedTypes(after: revision)
-            if !changed.isDisjoint(with: rights.program.typesRead(by: type)) {
-                try judgeAll(of: type, view, rights, &moves)
-            } else if changed.contains(type) {
-                try judgeChanged(of: type, since: revision, view, rights, &moves)
-            }
-        } else {
-            try judgeAll(of: type, view, rights, &moves)
+            readsChange = !changed.isDisjoint(with: rights.program.typesRead(by: type))
         }
-        try storage.views.advance(
-            view.number, type: type, to: head, shown: moves.shown, hidden: moves.hidden,
-            moved: moved)
+        let known = index.state(of: view)
+        let (storage, index) = (storage, index)
+        try lookingUp(rights) { lookups, evaluator in
+            let selection = try evaluator.selection(of: type)
+            if let selection {
+                index.keep(view.number, of: type, selection, lookups: lookups.done)
+            } else {
+                index.forget(view.number)
+            }
+            if let known, !known.isOld,
+                case .rows(let values)? = selection?.difference(from: known.selection)
+            {
+                let ids = try Self.changedRecords(known, since: view.revision, storage)
+                try judge.judge(ids, by: evaluator)
+                for (column, values) in values where !values.isEmpty {
+                    try judge.judge(where: column, isAmong: values, by: evaluator)
+                }
+            } else if let revision = view.revision, known == nil, !readsChange {
+                try judge.judge(
+                    storage.views.changedRecords(of: type, after: revision), by: evaluator)
+            } else {
+                try judge.judgeAll(among: selection?.keys, by: evaluator)
+            }
+        }
+    }
+
+    private func changedRecords(
+        _ state: ViewIndex.State, since revision: Revision?
+    ) throws(StorageFault) -> [RecordID] {
+        try Self.changedRecords(state, since: revision, storage)
+    }
+
+    /// Returns the changed records that may have entered a type view or left it.
+    private static func changedRecords(
+        _ state: ViewIndex.State, since revision: Revision?, _ storage: any ServerStorage
+    ) throws(StorageFault) -> [RecordID] {
+        guard state.selection.keys == nil, let revision else { return Array(state.changed) }
+        return try storage.views.changedRecords(of: state.type, after: revision)
+    }
+
+    /// Calls `body` with the rights of a person over the rows of the storage.
+    private func lookingUp(
+        _ rights: RowRights, _ body: (RowLookups, RuleEvaluator) throws -> Void
+    ) throws(StorageFault) {
+        try RowLookups.working(storage.rows(of:where:isAmong:)) { lookups in
+            try body(lookups, rights.evaluator(over: lookups))
+        }
     }
 
     private mutating func changedTypes(after revision: Revision) throws(StorageFault) -> Set<Int> {
@@ -95,59 +159,104 @@ struct ViewKeeper {
         changed[revision] = found
         return found
     }
+}
 
-    /// The records that a type view shows now and did not before, and the other way round.
-    private struct Moves {
-        var shown: [RecordID] = []
-        var hidden: [RecordID] = []
+/// Judges rows for a type view, and collects those that enter it or leave it.
+struct TypeViewJudge {
+    private let storage: any ServerStorage
+    private let view: TypeView
+    private let type: Int
+    /// The records that it shows now and did not before, and the other way round.
+    private(set) var shown: [RecordID] = []
+    private(set) var hidden: [RecordID] = []
+    /// How many rows were judged.
+    private(set) var count = 0
+    /// The records that were judged, with whether it shows them.
+    private var judged: [RecordID: Bool] = [:]
 
-        mutating func note(_ id: RecordID, was: Bool, isNow: Bool) {
-            guard was != isNow else { return }
-            if isNow { shown.append(id) } else { hidden.append(id) }
-        }
+    init(_ storage: any ServerStorage, _ view: TypeView, of type: Int) {
+        self.storage = storage
+        self.view = view
+        self.type = type
     }
 
-    private func judgeAll(
-        of type: Int, _ view: TypeView, _ rights: RowRights, _ moves: inout Moves
-    ) throws(StorageFault) {
-        var members = try storage.views.members(of: view.number, type: type, among: nil)
-        try RowLookups.working(storage.rows(of:where:isAmong:)) { rows in
-            let evaluator = rights.evaluator(over: rows)
-            var failure: (any Error)?
-            try storage.views.visitRows(of: type) { row in
-                do {
-                    let id = RecordAddress(type, row).id
-                    moves.note(
-                        id, was: members.removeValue(forKey: id) ?? false,
-                        isNow: try evaluator.maySelect(row, of: type))
-                    return true
-                } catch {
-                    failure = error
-                    return false
-                }
-            }
-            if let failure { throw failure }
-        }
-        // The rest is gone.
-        for (id, was) in members { moves.note(id, was: was, isNow: false) }
+    private mutating func note(_ id: RecordID, was: Bool, isNow: Bool) {
+        guard was != isNow else { return }
+        if isNow { shown.append(id) } else { hidden.append(id) }
     }
 
-    private func judgeChanged(
-        of type: Int, since revision: Revision, _ view: TypeView, _ rights: RowRights,
-        _ moves: inout Moves
-    ) throws(StorageFault) {
-        let ids = try storage.views.changedRecords(of: type, after: revision)
-        let members = try storage.views.members(of: view.number, type: type, among: ids)
-        var seen: Set<RecordID> = []
-        try RowLookups.working(storage.rows(of:where:isAmong:)) { rows in
-            let evaluator = rights.evaluator(over: rows)
-            let wanted = Set(ids)
-            for row in try storage.rows(of: type, where: 0, isAmong: ids.map(\.value)) {
-                let id = RecordAddress(type, row).id
-                guard wanted.contains(id), try evaluator.maySelect(row, of: type) else { continue }
-                seen.insert(id)
+    /// Judges the records with these ids, also if they are gone.
+    mutating func judge(_ ids: [RecordID], by evaluator: RuleEvaluator) throws {
+        let wanted = Set(ids)
+        var found: [RecordID: Bool] = [:]
+        for row in try storage.rows(of: type, where: 0, isAmong: ids.map(\.value)) {
+            let id = RecordAddress(type, row).id
+            guard wanted.contains(id) else { continue }
+            found[id] = try evaluator.maySelect(row, of: type)
+        }
+        for id in wanted { found[id] = found[id] ?? false }
+        try note(found)
+    }
+
+    /// Judges the rows with one of these values of a column.
+    mutating func judge(
+        where column: Int, isAmong values: Set<Value>, by evaluator: RuleEvaluator
+    ) throws {
+        try note(
+            try visit(where: (column, Array(values))) { [judged] found, id, row in
+                guard judged[id] == nil, found[id] == nil else { return }
+                found[id] = try evaluator.maySelect(row, of: type)
+            })
+    }
+
+    private mutating func note(_ found: [RecordID: Bool]) throws {
+        count += found.count
+        judged.merge(found) { old, _ in old }
+        let members = try storage.views.members(
+            of: view.number, type: type, among: Array(found.keys))
+        for (id, isNow) in found { note(id, was: members[id] ?? false, isNow: isNow) }
+    }
+
+    /// Judges all rows that the person may see.
+    ///
+    /// - Parameter keys: Values of which each of these rows has one, by column; nil if nobody knows them.
+    mutating func judgeAll(among keys: [Int: Set<Value>]?, by evaluator: RuleEvaluator) throws {
+        var members =
+            view.revision == nil
+            ? [:] : try storage.views.members(of: view.number, type: type, among: nil)
+        let matches: [(column: Int, values: [Value])?] =
+            keys.map { $0.map { ($0.key, Array($0.value)) } } ?? [nil]
+        for match in matches {
+            let found = try visit(where: match) { [judged] found, id, row in
+                guard judged[id] == nil, found[id] == nil else { return }
+                found[id] = try evaluator.maySelect(row, of: type)
+            }
+            count += found.count
+            for (id, isNow) in found {
+                note(id, was: members.removeValue(forKey: id) ?? false, isNow: isNow)
+            }
+            if matches.count > 1 { judged.merge(found) { old, _ in old } }
+        }
+        // The rest is gone, or out of sight.
+        for (id, was) in members { note(id, was: was, isNow: false) }
+    }
+
+    private func visit(
+        where match: (column: Int, values: [Value])?,
+        _ body: (inout [RecordID: Bool], RecordID, RuleRow) throws -> Void
+    ) throws -> [RecordID: Bool] {
+        var found: [RecordID: Bool] = [:]
+        var failure: (any Error)?
+        try storage.views.visitRows(of: type, where: match) { row in
+            do {
+                try body(&found, RecordAddress(type, row).id, row)
+                return true
+            } catch {
+                failure = error
+                return false
             }
         }
-        for id in ids { moves.note(id, was: members[id] ?? false, isNow: seen.contains(id)) }
+        if let failure { throw failure }
+        return found
     }
 }

@@ -18,9 +18,14 @@ package protocol ViewStorage {
     func changedRecords(
         of type: Int, after revision: Revision
     ) throws(StorageFault) -> [RecordID]
-    /// Calls `body` with every row of a type, without rows that no device can receive, until it
-    /// returns false. It may read other types' rows meanwhile.
-    func visitRows(of type: Int, _ body: (RuleRow) -> Bool) throws(StorageFault)
+    /// Calls `body` with the rows of a type, without rows that no device can receive, until it returns
+    /// false. It may read other types' rows meanwhile.
+    ///
+    /// - Parameter match: A column, by its position in a `RuleRow`, and integers or texts, one of which it
+    ///   must have; nil for all rows. There may be more rows, and rows may come twice.
+    func visitRows(
+        of type: Int, where match: (column: Int, values: [Value])?, _ body: (RuleRow) -> Bool
+    ) throws(StorageFault)
     /// Returns the records that a type view shows (true) or once showed (false).
     ///
     /// - Parameter ids: The records to look up; nil for all.
