@@ -17,6 +17,8 @@ public struct TokenClaims: Hashable, Sendable {
     private let texts: [String: String]
     private let others: [String: String]
     private let lists: [String: [String]]
+    /// The claims that are neither texts nor lists of texts.
+    private let odd: Set<String>
 
     /// Returns a claim that is a text; nil if there is none.
     public func text(_ name: String) -> String? { texts[name] }
@@ -29,6 +31,9 @@ public struct TokenClaims: Hashable, Sendable {
         lists[name] ?? texts[name].map { [$0] } ?? []
     }
 
+    /// Returns whether a claim is there and is neither a text nor a list of texts.
+    public func isOdd(_ name: String) -> Bool { odd.contains(name) }
+
     /// - Throws: `TokenRefusal` `.malformed` if the payload is no object, or a claim has the wrong
     ///   type.
     init(_ payload: [UInt8]) throws(TokenRefusal) {
@@ -36,13 +41,16 @@ public struct TokenClaims: Hashable, Sendable {
         var others: [String: String] = [:]
         var lists: [String: [String]] = [:]
         var moments: [String: Double] = [:]
+        var odd: Set<String> = []
         var isRight = true
         do {
             var json = JSONReader(payload)
             try json.readObject { (json, name) throws(WireFault) in
                 switch json.nextKind() {
                 case .text: texts[name] = try json.readText()
-                case .array: lists[name] = try Self.texts(&json)
+                case .array:
+                    lists[name] = try Self.texts(&json)
+                    if lists[name] == nil { odd.insert(name) }
                 case .number where Self.moments.contains(name):
                     switch try json.readValue() {
                     case .integer(let seconds): moments[name] = Double(seconds)
@@ -50,6 +58,7 @@ public struct TokenClaims: Hashable, Sendable {
                     default: isRight = false
                     }
                 case .number, .boolean:
+                    odd.insert(name)
                     if Self.moments.contains(name) || Self.named.contains(name) { isRight = false }
                     // A number that is beyond 64 bits is no claim, and no reason against the token.
                     var copy = json
@@ -60,6 +69,7 @@ public struct TokenClaims: Hashable, Sendable {
                     }
                     try json.skipValue()
                 default:
+                    odd.insert(name)
                     // A time claim of the wrong type, such as null, must not be treated as absent.
                     if Self.moments.contains(name) || Self.named.contains(name) { isRight = false }
                     try json.skipValue()
@@ -78,6 +88,7 @@ public struct TokenClaims: Hashable, Sendable {
         self.texts = texts
         self.others = others
         self.lists = lists
+        self.odd = odd
         self.expires = expires
         self.notBefore = notBefore
     }
@@ -85,8 +96,8 @@ public struct TokenClaims: Hashable, Sendable {
     private static let moments: Set = ["exp", "nbf", "iat"]
     private static let named: Set = ["aud", "iss", "sub"]
 
-    /// Reads a list of texts. The result is empty if the list has another value.
-    private static func texts(_ json: inout JSONReader) throws(WireFault) -> [String] {
+    /// Reads a list of texts; nil if the list has another value.
+    private static func texts(_ json: inout JSONReader) throws(WireFault) -> [String]? {
         var texts: [String] = []
         var isRight = true
         try json.readArray { json throws(WireFault) in
@@ -97,7 +108,7 @@ public struct TokenClaims: Hashable, Sendable {
                 try json.skipValue()
             }
         }
-        return isRight ? texts : []
+        return isRight ? texts : nil
     }
 
     /// Returns the time rounded to seconds. Returns nil for a number that is no time, and an inner

@@ -17,7 +17,7 @@ struct ExcerptTests {
         -- The office is guarded by this.
         CREATE POLICY own ON teams USING (owner = martlet_user() /* hers */ OR martlet_role('guest'));
         CREATE POLICY office ON teams TO office, boss USING (owner <> martlet_claim('secret'));
-        CREATE POLICY coach ON teams AS RESTRICTIVE TO coach USING (owner <> martlet_claim('club'));
+        CREATE POLICY coach ON teams AS RESTRICTIVE TO office, coach, boss USING (owner <> martlet_claim('club'));
         ALTER TABLE "odd ""name\""" DISABLE ROW LEVEL SECURITY;
         GRANT SELECT ON "odd ""name\""" TO office;
         """
@@ -34,8 +34,8 @@ struct ExcerptTests {
         #expect(
             excerpt.text == """
                 REVOKE ALL ON "odd ""name\""" FROM PUBLIC;
-                CREATE POLICY own ON teams USING ( owner = martlet_user ( ) OR martlet_role ( 'guest' ) );
-                CREATE POLICY coach ON teams AS RESTRICTIVE TO coach USING ( owner <> martlet_claim ( 'club' ) );
+                CREATE POLICY own ON teams USING ( owner = martlet_user ( ) OR false );
+                CREATE POLICY coach ON teams AS RESTRICTIVE TO "coach" USING ( owner <> martlet_claim ( 'club' ) );
                 ALTER TABLE "odd ""name\""" DISABLE ROW LEVEL SECURITY;
                 """)
         #expect(

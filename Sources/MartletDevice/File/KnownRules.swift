@@ -31,8 +31,11 @@ final class KnownRules {
     static func read(from store: LocalStore) throws -> KnownRules? {
         guard let fingerprint = try store.textState(state) else { return nil }
         if let known = store.rules, known.fingerprint == fingerprint { return known }
-        guard let text = try store.textState(textState) else { return nil }
-        let known = KnownRules(try SyncCoder.decodeRules(Array(text.utf8)), store.schema)
+        // If something has damaged the text, the server alone judges.
+        guard let text = try store.textState(textState),
+            let rules = try? SyncCoder.decodeRules(Array(text.utf8))
+        else { return nil }
+        let known = KnownRules(rules, store.schema)
         store.rules = known
         return known
     }

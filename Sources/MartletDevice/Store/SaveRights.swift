@@ -15,14 +15,16 @@ struct SaveRights {
     let evaluator: (RowLookups) -> RuleEvaluator
 
     /// Reads the rights from a file. Nil if every change may be tried: there are no rules, or they do
-    /// not fit the file's tables, or the tables lack records.
+    /// not fit the file's tables, or the tables lack records or values of the server.
     /// - Parameter now: Milliseconds since 1970.
     init?(_ store: LocalStore, now: Int64) throws {
         guard let known = try KnownRules.read(from: store), let program = known.program else {
             return nil
         }
         let standing = try Standing(store)
-        guard standing.missing == nil, standing.refetching == nil else { return nil }
+        guard standing.missing == nil, standing.refetching == nil,
+            try Quarantine(store: store).isEmpty
+        else { return nil }
         self.store = store
         self.program = program
         evaluator = known.evaluator(program, now: now)

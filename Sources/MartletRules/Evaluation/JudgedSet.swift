@@ -131,16 +131,21 @@ package struct JudgedSet: Sendable {
         over rows: RowLookups, reveal: (RecordAddress, RuleRow) -> Void
     ) throws -> Finding? {
         undo(in: rows)
+        let schema = evaluator.program.schema
+        let deleted = Set(deletes.map(\.address))
+        func written(_ change: Change) -> RuleRow? {
+            after[change.address].map { self.written($0, change, schema, deleted) }
+        }
         for create in creates {
             let (address, columns) = (create.address, create.attributes.names)
-            guard let row = after[address] else { continue }
+            guard let row = written(create) else { continue }
             if let found = try evaluator.refusalToInsert(row, columns: columns, of: address.type) {
                 return Finding(address: address, command: .insert, refusal: found)
             }
             reveal(address, row)
         }
         for update in updates {
-            guard let row = after[update.address] else { continue }
+            guard let row = written(update) else { continue }
             if !former.actions.contains(update.address),
                 let found = try evaluator.refusalToLeave(row, of: update.address.type)
             {
@@ -149,6 +154,26 @@ package struct JudgedSet: Sendable {
             reveal(update.address, row)
         }
         return nil
+    }
+
+    /// Returns a row as it was written, before ON DELETE actions of the set emptied references in it.
+    private func written(
+        _ row: RuleRow, _ change: Change, _ schema: Schema, _ deleted: Set<RecordAddress>
+    ) -> RuleRow {
+        guard !deleted.isEmpty else { return row }
+        var row = row
+        let type = schema.types[change.address.type]
+        for reference in type.references
+        where reference.onDelete == .setNull || reference.onDelete == .setDefault {
+            guard let column = type.index(ofAttribute: reference.attribute),
+                let target = schema.index(of: reference.target),
+                let value = change.attributes[reference.attribute]
+                    ?? before[change.address]?[column + 1],
+                let id = RecordID(value), deleted.contains(RecordAddress(target, id))
+            else { continue }
+            row[column + 1] = value
+        }
+        return row
     }
 
     /// Lets look-ups find all records of the set as they were before it.
@@ -190,11 +215,8 @@ private struct DeletedRecords {
         guard let target = schema.index(of: reference.target),
             let column = schema.types[type].index(ofAttribute: reference.attribute)
         else { return false }
-        switch row[column + 1] {
-        case .integer(let number): return records.contains(RecordAddress(target, .integer(number)))
-        case .text(let text): return records.contains(RecordAddress(target, .text(text)))
-        default: return false
-        }
+        return RecordID(row[column + 1]).map { records.contains(RecordAddress(target, $0)) }
+            ?? false
     }
 }
 

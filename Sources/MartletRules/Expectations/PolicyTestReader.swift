@@ -3,7 +3,7 @@ internal import MartletModel
 /// Reads the statements of a `PolicyTestFile`.
 struct PolicyTestReader {
     private var tokens: TokenReader
-    private let text: String
+    private let scalars: [Unicode.Scalar]
     private let schema: Schema
     private var person = PolicyTestFile.Person()
     /// Whether the next SET begins another person.
@@ -14,7 +14,8 @@ struct PolicyTestReader {
         of text: String, schema: Schema
     ) throws(RulesFault) -> [PolicyTestFile.Statement] {
         var reader = PolicyTestReader(
-            tokens: TokenReader(try Lexer.tokens(of: text)), text: text, schema: schema)
+            tokens: TokenReader(try Lexer.tokens(of: text)), scalars: Array(text.unicodeScalars),
+            schema: schema)
         var statements: [PolicyTestFile.Statement] = []
         while true {
             while reader.tokens.skipSign(";") {}
@@ -58,7 +59,7 @@ struct PolicyTestReader {
     private func sql(from start: Int) -> String {
         let read = tokens.tokens(from: start, to: tokens.index)
         guard let first = read.first, let last = read.last else { return "" }
-        return TextSpan(start: first.position, end: last.end).text(in: text)
+        return TextSpan(start: first.position, end: last.end).text(in: scalars)
     }
 
     /// Passes over the rest of a statement, or the part of it before one of these words.

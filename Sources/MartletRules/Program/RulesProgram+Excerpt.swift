@@ -17,15 +17,9 @@ extension RulesProgram {
         guard let statements = try? StatementReader.statements(of: text),
             let tokens = try? Lexer.tokens(of: text)
         else { preconditionFailure("a program has a rules file that can be read") }
-        let scalars = Array(text.unicodeScalars)
         var lines = withdrawals(statements)
         for statement in statements where concerns(statement, viewer.roles) {
-            let words = tokens[statement.tokens].map { token in
-                String(
-                    String.UnicodeScalarView(
-                        scalars[token.position.offset..<token.end.offset]))
-            }
-            lines.append(words.joined(separator: " ") + ";")
+            lines.append(words(of: statement, tokens[statement.tokens], viewer.roles) + ";")
         }
         return Excerpt(text: lines.joined(separator: "\n"), viewer: asked(of: viewer))
     }
@@ -53,13 +47,35 @@ extension RulesProgram {
     }
 
     private func concerns(_ statement: Statement, _ roles: Set<String>) -> Bool {
-        let named: [NameText]
-        switch statement.content {
-        case .createPolicy(let policy): named = policy.roles
-        case .privileges(let privileges): named = privileges.roles
-        case .rowSecurity: return true
-        }
+        let named = statement.roles
         return named.isEmpty || named.contains { roles.contains($0.name) }
+    }
+
+    /// Returns a statement for somebody: without other roles, and with what is known of them in
+    /// conditions.
+    private func words(
+        of statement: Statement, _ tokens: ArraySlice<Token>, _ roles: Set<String>
+    ) -> String {
+        var words: [String] = []
+        let listed = statement.roles.map(\.position.offset)
+        var index = tokens.startIndex
+        while index < tokens.endIndex {
+            let token = tokens[index]
+            if token.position.offset == listed.first, let last = listed.last {
+                let own = statement.roles.map(\.name).filter(roles.contains).map(Self.quoted)
+                words.append(own.joined(separator: ", "))
+                while index < tokens.endIndex, tokens[index].position.offset <= last { index += 1 }
+            } else if token.isWord("martlet_role"), index + 3 < tokens.endIndex,
+                case .text(let role) = tokens[index + 2].kind, !roles.contains(role)
+            {
+                words.append("false")
+                index += 4
+            } else {
+                words.append(TextSpan(start: token.position, end: token.end).text(in: scalars))
+                index += 1
+            }
+        }
+        return words.joined(separator: " ")
     }
 
     /// Returns the facts about somebody for which the policies of his roles and the privileges ask.

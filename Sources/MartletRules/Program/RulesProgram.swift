@@ -58,6 +58,8 @@ package struct RulesProgram: Sendable {
     package let schema: Schema
     /// The rules file.
     package let text: String
+    /// The characters of the file.
+    let scalars: [Unicode.Scalar]
     /// The policies of each type, in the schema's order.
     package private(set) var policies: [[Policy]]
     /// Whether a type is under row-level security, in the schema's order.
@@ -70,6 +72,7 @@ package struct RulesProgram: Sendable {
     package init(_ text: String, schema: Schema) throws(RulesFault) {
         self.schema = schema
         self.text = text
+        scalars = Array(text.unicodeScalars)
         policies = Array(repeating: [], count: schema.types.count)
         isSecured = Array(repeating: true, count: schema.types.count)
         privileges = Array(repeating: [:], count: schema.types.count)
@@ -212,7 +215,7 @@ package struct RulesProgram: Sendable {
     }
 
     private func part(_ span: TextSpan, _ node: Node) -> ConditionPart {
-        ConditionPart(text: span.text(in: text), line: span.start.line, node: node)
+        ConditionPart(text: span.text(in: scalars), line: span.start.line, node: node)
     }
 
     private mutating func change(_ text: PrivilegeText) throws(RulesFault) {

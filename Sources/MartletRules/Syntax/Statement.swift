@@ -5,6 +5,15 @@ struct Statement {
     /// The positions of its tokens in the file's.
     var tokens = 0..<0
 
+    /// The roles that it names; none if it is for everyone.
+    var roles: [NameText] {
+        switch content {
+        case .createPolicy(let policy): policy.roles
+        case .privileges(let privileges): privileges.roles
+        case .rowSecurity: []
+        }
+    }
+
     enum Content {
         case createPolicy(PolicyText)
         case privileges(PrivilegeText)

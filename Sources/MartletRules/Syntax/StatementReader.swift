@@ -119,7 +119,14 @@ struct StatementReader {
             if tokens.skip("public") {
                 isPublic = true
             } else {
-                roles.append(try tokens.name("a role or PUBLIC"))
+                let role = try tokens.name("a role or PUBLIC")
+                // As in PostgreSQL, quotes make no difference to these.
+                guard role.name != "none" else {
+                    throw RulesFault(
+                        "“none” is no role", at: role.position,
+                        remedy: "write a role's name or PUBLIC")
+                }
+                if role.name == "public" { isPublic = true } else { roles.append(role) }
             }
         } while tokens.skipSign(",")
         return isPublic ? [] : roles

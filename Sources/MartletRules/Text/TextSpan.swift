@@ -3,11 +3,8 @@ struct TextSpan: Hashable, Sendable {
     let start: TextPosition
     let end: TextPosition
 
-    /// Returns the characters of the span.
-    func text(in file: String) -> String {
-        let scalars = file.unicodeScalars
-        let first = scalars.index(scalars.startIndex, offsetBy: start.offset)
-        let last = scalars.index(first, offsetBy: end.offset - start.offset)
-        return String(scalars[first..<last])
+    /// Returns the characters of the span, of those of a file.
+    func text(in file: [Unicode.Scalar]) -> String {
+        String(String.UnicodeScalarView(file[start.offset..<end.offset]))
     }
 }

@@ -69,7 +69,7 @@ struct SignedTokens {
     ) throws(TokenDenial) -> TokenRecord {
         let roles = claims.list("roles")
         guard let dataSet = claims.text("dataset"), DataSetName.isValid(dataSet),
-            let user = claims.subject, let expires = claims.expires,
+            let user = claims.subject, let expires = claims.expires, !claims.isOdd("roles"),
             ([user] + roles).allSatisfy(TokenText.isValid)
         else { throw TokenDenial(.incompleteClaims) }
         return TokenRecord(

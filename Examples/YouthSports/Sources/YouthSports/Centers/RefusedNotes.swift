@@ -18,7 +18,8 @@ public struct RefusedNotes: Sendable {
     @discardableResult
     public func converge() async throws -> Int {
         var settled = 0
-        for set in try await database.parked() where set.changes.allSatisfy(isNote) {
+        for set in try await database.parked()
+        where set.reason != .permission && set.changes.allSatisfy(isNote) {
             let isWritten = try await database.write { context in
                 try set.changes.allSatisfy { try append($0, in: context) }
             }
