@@ -290,8 +290,11 @@ extension Simulator {
         if records.contains(where: { hiddenAt[$0] ?? -1 >= save.seenAll }) { return true }
         guard receipt.reason != .permission else { return false }
         let movedAt = rights.movedAt[save.device] ?? [:]
-        return nearTypes(Set(records.map(\.type)))
-            .contains { movedAt[$0] ?? -1 >= save.seenAll }
+        let near = nearTypes(Set(records.map(\.type)))
+        if near.contains(where: { movedAt[$0] ?? -1 >= save.seenAll }) { return true }
+        // It may refer to a record that its person made and may not see.
+        return receipt.reason == .dependency
+            && hiddenAt.contains { near.contains($0.key.type) && $0.value >= save.seenAll }
     }
 }
 

@@ -12,7 +12,10 @@ extension Simulator {
     /// Sends the first part of a snapshot to a device that asked for one.
     func sendSnapshot(to device: DeviceMachine, life: Int, number: Int) throws {
         guard device.life == life, device.isUp else { return }
-        guard server.showsEverything(to: sender(device.number)) else {
+        // A device that began with a snapshot of no records waits for its parts for ever if its person then
+        // sees a part only.
+        let hasRecords = rights == nil || model.revision > 0
+        guard server.showsEverything(to: sender(device.number)), hasRecords else {
             // The server has none for this person.
             return queue.put(
                 .deviceEvent(
