@@ -49,8 +49,9 @@ public struct TokenClaims: Hashable, Sendable {
                 switch json.nextKind() {
                 case .text: texts[name] = try json.readText()
                 case .array:
-                    lists[name] = try Self.texts(&json)
-                    if lists[name] == nil { odd.insert(name) }
+                    let list = try Self.texts(&json)
+                    lists[name] = list ?? []
+                    if list == nil { odd.insert(name) }
                 case .number where Self.moments.contains(name):
                     switch try json.readValue() {
                     case .integer(let seconds): moments[name] = Double(seconds)

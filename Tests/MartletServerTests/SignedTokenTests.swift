@@ -163,6 +163,11 @@ struct SignedTokenTests {
             .replacingOccurrences(of: "i1", with: "i2")
         let accepted = try await live.sync(coach, token: try issuer.token())
         #expect(try accepted.member("maxRevision") == 1)
+        // Nobody comes without his roles because they cannot be read.
+        for roles: Any in [["x": 1], ["coach", 1], 7, NSNull(), [["coach"]]] as [Any] {
+            let odd = try await live.sync(coach, token: try issuer.token(["roles": roles]))
+            #expect(odd.status == 401, "\(roles)")
+        }
         let renewed = try await live.sync(
             coach, token: try issuer.token(["exp": 1_900_000_000]))
         #expect(renewed.status == 200)

@@ -65,17 +65,26 @@ extension RulesProgram {
                 let own = statement.roles.map(\.name).filter(roles.contains).map(Self.quoted)
                 words.append(own.joined(separator: ", "))
                 while index < tokens.endIndex, tokens[index].position.offset <= last { index += 1 }
-            } else if token.isWord("martlet_role"), index + 3 < tokens.endIndex,
+            } else if let end = Self.end(ofCallFrom: index, in: tokens),
                 case .text(let role) = tokens[index + 2].kind, !roles.contains(role)
             {
                 words.append("false")
-                index += 4
+                index = end
             } else {
                 words.append(TextSpan(start: token.position, end: token.end).text(in: scalars))
                 index += 1
             }
         }
         return words.joined(separator: " ")
+    }
+
+    /// Returns the index behind a call of `martlet_role`, whose argument may have a cast; nil if none begins
+    /// here.
+    private static func end(ofCallFrom start: Int, in tokens: ArraySlice<Token>) -> Int? {
+        guard tokens[start].isWord("martlet_role") else { return nil }
+        for end in [start + 3, start + 5]
+        where end < tokens.endIndex && tokens[end].isSign(")") { return end + 1 }
+        return nil
     }
 
     /// Returns the facts about somebody for which the policies of his roles and the privileges ask.
