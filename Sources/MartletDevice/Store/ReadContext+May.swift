@@ -11,10 +11,8 @@ extension ReadContext {
     /// everything is allowed. The server decides in the end, by its own state.
     ///
     /// ```swift
-    /// let mayRename = try await client.read { try $0.may(.update, "players", id, ["name"]) }
-    /// let mayAdd = try await client.read {
-    ///     try $0.may(.insert, "players", values: ["team": .integer(7)])
-    /// }
+    /// let mayRename = try await client.may(.update, "players", .integer(7), ["name"])
+    /// let mayAdd = try await client.may(.insert, "players", values: ["team": 7])
     /// ```
     /// - Parameters:
     ///   - operation: The change.
