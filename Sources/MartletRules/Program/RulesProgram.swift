@@ -137,14 +137,14 @@ package struct RulesProgram: Sendable {
         policies.allSatisfy(\.isEmpty) && isSecured.allSatisfy(\.self)
     }
 
-    /// The types of which nobody sees a row, because they have no policy and row-level security is not
+    /// The types that show nobody a row, because they have no policy and row-level security is not
     /// lifted for them.
     package var typesWithoutPolicies: [String] {
         schema.types.indices.filter { isSecured[$0] && policies[$0].isEmpty }
             .map { schema.types[$0].name }
     }
 
-    /// What to write for a type without policies.
+    /// The text to write for a type without policies.
     package static func remedy(forTypeWithoutPolicies name: String) -> String {
         let name = name.quotedForSQL
         return """

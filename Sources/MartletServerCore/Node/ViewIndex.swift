@@ -9,7 +9,7 @@ import MartletRules
 /// leads to the type views that it concerns by the values before and after it. All other type views stay
 /// as they are.
 final class ViewIndex {
-    /// What is known of a type view.
+    /// The knowledge about a type view.
     struct State {
         let type: Int
         /// The revision of the records from which its members were computed.

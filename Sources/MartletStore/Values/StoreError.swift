@@ -61,7 +61,7 @@ public struct StoreError: Error, Hashable, Sendable {
         case correctTheProgram
         /// Change the values, or decide which record is right.
         case correctTheValues
-        /// Leave the change out, or ask whoever gives the rights.
+        /// Leave the change out, or ask for the right to make it.
         case askForTheRight
         /// Try again later. Nothing else is needed.
         case retry

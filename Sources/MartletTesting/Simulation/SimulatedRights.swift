@@ -22,7 +22,7 @@ struct SimulatedRights {
     /// Whether rights change. Then people's roles and claims are random, too.
     let changes: Bool
 
-    /// What each device was shown at each revision to which an answer led.
+    /// The records that each device was shown at each revision to which an answer led.
     var sights: [Int: [Revision: [Sight]]] = [:]
     /// The last sight of each device.
     var last: [Int: Sight] = [:]
@@ -47,7 +47,7 @@ struct SimulatedRights {
 
     private let isApart: Bool
     private var programs: [Int: RulesProgram] = [:]
-    /// What people see of the rows at a revision.
+    /// The records that people see at a revision.
     private var known: (revision: Revision, rows: FoldedRows, lookups: RowLookups)?
     private var seen: [Viewer: Sight] = [:]
 
