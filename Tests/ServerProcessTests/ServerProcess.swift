@@ -87,12 +87,14 @@ actor ServerProcess {
         """
 
     /// Starts it and waits until it listens. As a service manager would, it starts the program
-    /// again if it ends and says that this helps: a killed server's transaction may hold a lock for
-    /// a while.
+    /// again if it ends and says that this helps (a killed server's transaction may hold a lock for
+    /// a while), or that the database is slow (it may have to recover on a busy disk).
     func start() async throws {
         for _ in 0..<10 {
             if try await listens() { return }
-            guard let program, await program.end() != 0, lastLines.suffix(300).contains("Try again")
+            guard let program, await program.end() != 0,
+                ["Try again", "did not answer in time"].contains(
+                    where: lastLines.suffix(300).contains)
             else { break }
         }
         throw NotListening(description: "The server did not say that it listens:\n\(lastLines)")
