@@ -23,8 +23,8 @@ final class KnownRules {
         return { RuleEvaluator(program, for: viewer, over: $0) }
     }
 
-    /// The name of the state that has the fingerprint.
-    static let state = "rules"
+    /// The names of the states that have the fingerprint and the rules.
+    private static let state = "rules"
     private static let textState = "rulesText"
 
     /// Returns the rules that a file has; nil if it has none.

@@ -15,6 +15,8 @@ final class RulesBook: Sendable {
         var fingerprints: [Principal: String] = [:]
         /// The rules that were made last, of a few people.
         var recent: [Principal: UserRules] = [:]
+        /// How often the rules were set.
+        var generation = 0
     }
 
     /// The most people whose fingerprints are kept, and those whose rules are.
@@ -29,14 +31,19 @@ final class RulesBook: Sendable {
     /// - Parameter program: The policies; nil if there are none.
     func set(_ program: RulesProgram?, _ roles: Rules) {
         let roles = roles == .everything ? nil : roles
-        state.withLock { $0 = State(program: program, roles: roles) }
+        state.withLock {
+            $0 = State(program: program, roles: roles, generation: $0.generation + 1)
+        }
     }
 
     /// Returns the rules that concern a person, unless his device has them.
     /// - Parameter fingerprint: The fingerprint of those that the device has; nil if it has none.
     func rules(of principal: Principal, insteadOf fingerprint: String?) -> UserRules? {
-        let (program, roles, known, recent) = state.withLock {
-            ($0.program, $0.roles, $0.fingerprints[principal], $0.recent[principal])
+        let (program, roles, generation, known, recent) = state.withLock {
+            (
+                $0.program, $0.roles, $0.generation, $0.fingerprints[principal],
+                $0.recent[principal]
+            )
         }
         guard program != nil || roles != nil else {
             return fingerprint == nil ? nil : UserRules.none
@@ -48,6 +55,8 @@ final class RulesBook: Sendable {
                 UserRules(roles ?? .everything, of: principal, schema)
             }
         state.withLock { state in
+            // Meanwhile the data set may have got other rules.
+            guard state.generation == generation else { return }
             if state.fingerprints.count >= Self.mostPeople { state.fingerprints = [:] }
             if state.recent.count >= Self.mostRecent { state.recent = [:] }
             state.fingerprints[principal] = rules.fingerprint

@@ -28,7 +28,7 @@ package final class ViewBook: Sendable {
         /// up to which it is.
         var concerning: [Principal: Revision] = [:]
         var end: Revision = 0
-        /// Whom the newest revisions concern, in their order.
+        /// The people whom the newest revisions concern, in the revisions' order.
         var recent: [Concern] = []
 
         /// Returns whether no revision after `revision` concerns a person.

@@ -219,7 +219,7 @@ struct TypeViewJudge {
 
     /// Judges all rows that the person may see.
     ///
-    /// - Parameter keys: Values of which each of these rows has one, by column; nil if nobody knows them.
+    /// - Parameter keys: Values, by column. Each of these rows has one of them; nil if nobody knows them.
     mutating func judgeAll(among keys: [Int: Set<Value>]?, by evaluator: RuleEvaluator) throws {
         var members =
             view.revision == nil

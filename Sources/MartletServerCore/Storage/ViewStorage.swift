@@ -21,8 +21,8 @@ package protocol ViewStorage {
     /// Calls `body` with the rows of a type, without rows that no device can receive, until it returns
     /// false. It may read other types' rows meanwhile.
     ///
-    /// - Parameter match: A column, by its position in a `RuleRow`, and integers or texts, one of which it
-    ///   must have; nil for all rows. There may be more rows, and rows may come twice.
+    /// - Parameter match: A column, by its position in a `RuleRow`, and integers or texts. The column must
+    ///   have one of them; nil for all rows. There may be more rows, and rows may come twice.
     func visitRows(
         of type: Int, where match: (column: Int, values: [Value])?, _ body: (RuleRow) -> Bool
     ) throws(StorageFault)

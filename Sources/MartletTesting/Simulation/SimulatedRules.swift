@@ -5,8 +5,8 @@ struct SimulatedRules {
     /// The texts; nil stands for a server without a file.
     let files: [String?]
 
-    /// - Parameter isApart: Whether each person works on records of his own, all of which he may see and
-    ///   change under every file.
+    /// - Parameter isApart: Whether each person works on records of his own. He may see and change all of
+    ///   these under every file.
     init(isApart: Bool) {
         let common = Self.office + (isApart ? Self.own : "")
         files =

@@ -39,7 +39,7 @@ extension Simulator {
         let confirmed = try store.confirmedState()
         let further = try store.slicedUpTo ?? revision
         var difference: String?
-        // What is on the way to another view is judged when it is there.
+        // A device on the way to another view is judged when it is there.
         let isLimited = rights?.last[device.number] != nil
         for state in isLimited && further > revision ? [] : candidates(for: device, at: revision) {
             difference = state.only(store.knows).difference(from: confirmed, allowing: absence) {

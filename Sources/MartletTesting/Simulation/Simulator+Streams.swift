@@ -11,7 +11,7 @@ extension Simulator {
         let device: Int
         let life: Int
         let stream: Int
-        /// What it asks for next.
+        /// The request that it makes next.
         var request: DeltaRequest
     }
 

@@ -7,7 +7,7 @@ extension [RecordTable] {
     /// - Parameters:
     ///   - type: The position of the type.
     ///   - column: The position of a column: 0 is the key, and the attributes follow.
-    ///   - values: The values of which the column has one, by its collation; nil for all records.
+    ///   - values: The column has one of these values, by its collation; nil for all records.
     /// - Throws: `SQLiteError` if the database cannot be read.
     package func ruleRows(
         of type: Int, where column: Int, isAmong values: [Value]?
