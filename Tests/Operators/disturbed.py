@@ -267,7 +267,7 @@ def snapshots_away(served):
 
 
 def many_bytes(served):
-    """An import: one revision, and a snapshot with it soon."""
+    """An import: one revision, and a snapshot with it soon, if it is at least half as large as the newest one."""
     name = served.random.choice([name for name in served.names if name != served.damaged])
     size = served.random.choice([100, 7000, 14000])
     revision = None
@@ -283,7 +283,10 @@ def many_bytes(served):
 
     def is_there():
         status, body = served.ask('GET', '/snapshot', name)
-        return status == 200 and json.loads(body)['revision'] >= revision
+        if status != 200:
+            return False
+        newest = json.loads(body)
+        return newest['revision'] >= revision or sum(part['bytes'] for part in newest['parts']) > 2 * 700 * size
     wait_for(f'a snapshot of {name} with an import of {700 * size >> 20} MiB', is_there, 30)
     return f'an import into {name}'
 
