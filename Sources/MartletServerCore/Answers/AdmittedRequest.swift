@@ -20,8 +20,15 @@ package struct AdmittedRequest: Sendable {
         self.acceptsGzip = acceptsGzip
     }
 
-    /// The lineage that the device names, parsed; nil if it names none.
-    var lineage: DeviceLineage? { request.lineage.map { DeviceLineage($0) } }
+    /// The lineage that the device names, parsed; nil if a program names none.
+    ///
+    /// A device that names none at a revision has stopped between two entries of an answer. Only answers
+    /// to people who see everything are entries, so it has everything.
+    var lineage: DeviceLineage? {
+        if let named = request.lineage { return DeviceLineage(named) }
+        let isDevice = request.clientID != nil && request.protocolVersion != nil
+        return isDevice && request.maxRevision > 0 ? DeviceLineage(hash: "") : nil
+    }
 
     /// True if the request has nothing to store, and only asks for missed sets.
     var isPull: Bool { request.changeSets.isEmpty && request.purged == nil }

@@ -9,7 +9,7 @@ extension DataSetNode {
     func addViews(
         to works: inout [RequestWork?], of requests: [AdmittedRequest], now: Int64
     ) throws(StorageFault) -> [LogEntry] {
-        let lineages = requests.map { $0.request.lineage.map { DeviceLineage($0) } }
+        let lineages = requests.map(\.lineage)
         guard policies != nil || lineages.contains(where: { $0?.views.isEmpty == false }) else {
             try noteReceipts(works, of: requests, now: now)
             return []
