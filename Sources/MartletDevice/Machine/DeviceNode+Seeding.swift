@@ -33,6 +33,8 @@ extension DeviceNode {
     ) -> [Action] {
         guard case .fetchingSnapshot(number) = state else { return [] }
         state = .idle
+        // The snapshot of an empty log has nothing that is missing.
+        guard manifest.revision > 0 else { return start(now: now) }
         do {
             try store.stageSnapshot(manifest)
         } catch {
@@ -159,7 +161,9 @@ extension DeviceNode {
         guard case .fetching(number) = parts else { return [] }
         parts = .none
         guard let newest else {
+            // There is none for a user who sees a part, and an exchange says whether he does.
             return retryParts(SyncError(.busy, "The server has no snapshot at the moment."))
+                + wake(isUrgent: false, now: now)
         }
         do {
             try store.replacePending(with: newest)

@@ -12,10 +12,7 @@ extension Simulator {
     /// Sends the first part of a snapshot to a device that asked for one.
     func sendSnapshot(to device: DeviceMachine, life: Int, number: Int) throws {
         guard device.life == life, device.isUp else { return }
-        // A device that began with a snapshot of no records waits for its parts for ever if its person then
-        // sees a part only.
-        let hasRecords = rights == nil || model.revision > 0
-        guard server.showsEverything(to: sender(device.number)), hasRecords else {
+        guard server.showsEverything(to: sender(device.number)) else {
             // The server has none for this person.
             return queue.put(
                 .deviceEvent(
@@ -40,14 +37,9 @@ extension Simulator {
     ) throws {
         guard device.life == life, device.isUp else { return }
         guard server.showsEverything(to: sender(device.number)) else {
-            let answered = now + delay()
-            queue.put(
-                .deviceEvent(device: device.number, life: life, .partGone(number, newest: nil)),
-                at: answered)
-            // An app also polls, and learns that its person sees other records now.
             return queue.put(
-                .deviceEvent(device: device.number, life: life, .wake(isUrgent: false)),
-                at: answered)
+                .deviceEvent(device: device.number, life: life, .partGone(number, newest: nil)),
+                at: now + delay())
         }
         var file: [UInt8]?
         if server.isUp, now >= device.isolatedUntil, !isBehindPortal(device) {
