@@ -123,7 +123,7 @@ let helpers: [Target] = [
 ]
 
 let suites: [Target] = [
-    suite("SQLiteKitTests", "SQLiteKit"),
+    suite("SQLiteKitTests", "RandomKit", "SQLiteKit", "TestFolders"),
     suite("SQLiteFaultsTests", "SQLiteKit", "SQLiteFaults"),
     suite("CompressionKitTests", "CompressionKit"),
     suite("DeflateKitTests", "CompressionKit", "DeflateKit"),

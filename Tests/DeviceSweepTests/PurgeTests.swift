@@ -1,6 +1,7 @@
 import MartletModel
 import MartletRules
 import MartletStore
+import RandomKit
 import SQLiteFaults
 import SQLiteKit
 import SmallWorlds
@@ -308,6 +309,50 @@ struct PurgeTests {
             try purges().sorted() == [
                 "bob: confirmed, 0, 0", "bob: confirmed, 1, 0", "olga: sees all, 0, 0",
             ])
+    }
+
+    @Test("leave no copy in pages that were split and joined")
+    func splitPages() throws {
+        let script = "CREATE TABLE birds(id TEXT PRIMARY KEY, owner TEXT, body TEXT);"
+        let world = try SmallWorld(DiskName.next("purge"), script: script)
+        let device = try world.device(script: script)
+        let office = try world.device(script: script)
+        let count = 1_600
+        func exchange(_ device: SmallDevice, as principal: Principal) throws {
+            world.server.sender = principal
+            try device.sync(with: world.server)
+            #expect(device.errors.isEmpty, "\(device.errors)")
+        }
+        let node = try #require(world.server.node)
+        node.policies = try RulesProgram(
+            Self.own.replacing("teams", with: "birds"), schema: node.schema)
+        var random = SplitMix64(seed: 5)
+        try office.write { context in
+            for number in 0..<count {
+                let length = Int(random.next() % 200)
+                _ = try context.insert(
+                    "birds",
+                    [
+                        "id": .text(String(random.next(), radix: 36)), "owner": "bob",
+                        "body": .text("starling\(number)." + String(repeating: "x", count: length)),
+                    ])
+            }
+        }
+        try exchange(office, as: Self.office)
+        try exchange(device, as: Self.bob)
+        try office.write { try $0.prepare("UPDATE birds SET owner = 'ann' WHERE id > '2'").run([]) }
+        try exchange(office, as: Self.office)
+        try exchange(device, as: Self.bob)
+        #expect(try !device.store.standing.hasTraces)
+        let left = try device.connection().prepare("SELECT body FROM birds")
+            .rows { (row) throws(SQLiteError) in row.text(0) }
+        #expect(!left.isEmpty && left.count < count / 2)
+        let bytes = ["device.sqlite", "device.sqlite-wal"].flatMap {
+            device.disk.contents(of: $0) ?? []
+        }
+        let text = String(decoding: bytes, as: UTF8.self)
+        let found = (0..<count).count { text.contains("starling\($0).") }
+        #expect(found == left.count)
     }
 
     @Test("stay known to a reader, whose end lets the bytes go")

@@ -77,7 +77,7 @@ extension Standing {
         rejoining = integer(.rejoinFrom)
         queuedAgain = integer(.rejoinQueued) ?? 0
         isForView = text(.rejoinView) != nil
-        hasTraces = text(.traces) != nil
+        tracesFrom = integer(.traces)
         tracesFault = text(.tracesFault)
         view = integer(.view)
         rules = text(.rules)
@@ -122,7 +122,7 @@ extension Standing {
             .formerRevision: integer(former?.revision), .formerLineage: text(former?.lineage),
             .rejoinFrom: integer(rejoining),
             .rejoinQueued: integer(queuedAgain == 0 ? nil : queuedAgain),
-            .rejoinView: integer(isForView ? 1 : nil), .traces: integer(hasTraces ? 1 : nil),
+            .rejoinView: integer(isForView ? 1 : nil), .traces: integer(tracesFrom),
             .tracesFault: text(tracesFault), .view: integer(view), .rules: text(rules),
             .receiptOwed: integer(owesReceipt ? 1 : nil),
             .removedCount: integer(removed.count == 0 ? nil : removed.count),

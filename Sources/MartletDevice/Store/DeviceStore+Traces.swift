@@ -7,8 +7,8 @@ internal import SQLiteRecords
 /// Removes records that the user may not see any more, to the last byte.
 ///
 /// The transaction that applies the server's answer removes rows and kept values. SQLite overwrites
-/// what it deletes (`PRAGMA secure_delete`). The pages of the log in front of the file, and the
-/// words in full-text indexes, follow at the end of the exchange.
+/// what it deletes (`PRAGMA secure_delete`). The words in full-text indexes, the pages of the log in
+/// front of the file, and the copies that SQLite left in pages follow at the end of the exchange.
 extension DeviceStore {
     /// Removes what is kept of hidden records, in the caller's transaction.
     /// - Parameters:
@@ -23,7 +23,7 @@ extension DeviceStore {
         for key in had where try purge.isAway(key) {
             standing.removed.add(row: try purge.hash(key))
         }
-        standing.hasTraces = true
+        standing.tracesFrom = 1
         standing.owesReceipt = true
         asked.hasReceipt = false
     }
@@ -54,11 +54,11 @@ extension DeviceStore {
     /// - Returns: Whether nothing is left to do now. If another connection reads an older state, the
     ///   log stays until the next call.
     package func removeTraces() throws -> Bool {
-        guard try standing.hasTraces else { return true }
+        guard let page = try standing.tracesFrom else { return true }
         try checkWritable()
         var table: String?
         do {
-            guard try mergeIndexes(&table) else { return false }
+            guard try page > 1 || mergeIndexes(&table) else { return false }
         } catch let error as SQLiteError where table != nil && !error.isBusy {
             let words = "the full-text index “\(table ?? "")” cannot be merged: \(error.message)"
             try changeStanding { $0.tracesFault = words }
@@ -70,12 +70,20 @@ extension DeviceStore {
         let busy = try? connection.integer("PRAGMA wal_checkpoint(TRUNCATE)")
         try connection.execute("PRAGMA busy_timeout = \(LocalStore.busyTimeout)")
         guard busy == 0 else { return true }
-        try changeStanding {
-            $0.hasTraces = false
-            $0.tracesFault = nil
+        return try changeStanding { standing in
+            // Another process may have found new ones.
+            guard let page = standing.tracesFrom else { return true }
+            switch try connection.overwriteGaps(from: page, count: Self.pagesOfGaps) {
+            case .logIsUsed: return true
+            case .next(let page): standing.tracesFrom = page
+            case .done: (standing.tracesFrom, standing.tracesFault) = (nil, nil)
+            }
+            return !standing.hasTraces
         }
-        return true
     }
+
+    /// The pages that one step reads to overwrite what is left in them. Nobody else can write meanwhile.
+    private static let pagesOfGaps: Int64 = 1_024
 
     /// The reason why the device cannot remove all that it has of records which its user may not see any
     /// more; nil if there is none.

@@ -33,8 +33,9 @@ struct Standing: Hashable, Sendable {
     var rejoining: Revision?
     /// Whether the device rejoins because its user may see other records than it has.
     var isForView = false
-    /// Whether bytes of records that the user may not see any more may still be in the file.
-    var hasTraces = false
+    /// The first page of the file that may still have bytes of records which the user may not see any
+    /// more; nil if none does.
+    var tracesFrom: Int64?
     /// Why they cannot be removed; nil if nobody has tried in vain.
     var tracesFault: String?
     /// The number of the user's view, as the server named it last: 0 if the user sees everything; nil
@@ -112,6 +113,9 @@ extension Standing {
 
     /// Whether data is under way that leads to a true state only once all of it is here.
     var isIncomplete: Bool { staged != nil || missing != nil || refetching != nil }
+
+    /// Whether bytes of records that the user may not see any more may still be in the file.
+    var hasTraces: Bool { tracesFrom != nil }
 
     /// Whether every confirmed row is as it was at `revision`.
     var isAtOneRevision: Bool { !isIncomplete && slicedUpTo == nil }
@@ -249,7 +253,7 @@ extension Standing {
     mutating func rejoin(at reached: Revision, lineage: String?, dataSet: String? = nil) {
         self = Standing(
             revision: reached, lineage: lineage, dataSet: dataSet ?? self.dataSet, staged: staged,
-            hasTraces: hasTraces, view: view, removed: removed, owesReceipt: owesReceipt)
+            tracesFrom: tracesFrom, view: view, removed: removed, owesReceipt: owesReceipt)
     }
 
     /// Notes that the tables are empty, and that everything has to be fetched again.

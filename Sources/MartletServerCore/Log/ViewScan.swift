@@ -105,7 +105,7 @@ package struct ViewScan {
             }
             arms += Self.moving(dialect, values)
         }
-        let (entering, leaving) = moves()
+        let (entering, leaving, deleted) = moves()
         if !entering.isEmpty {
             arms += Self.entering(dialect, Self.values(entering, ["type", "view", "held"]))
         }
@@ -113,6 +113,9 @@ package struct ViewScan {
             let moves = leaving.map { $0 + [given[$0[2]] ?? .max, given[$0[1]] ?? .max] }
             arms += Self.leaving(
                 dialect, Self.values(moves, ["type", "view", "held", "given", "began"]))
+        }
+        if !deleted.isEmpty {
+            arms.append(Self.deleted(dialect, Self.values(deleted, ["type", "held"])))
         }
         return arms.joined(separator: " UNION ALL ")
     }
@@ -122,10 +125,11 @@ package struct ViewScan {
         return parts[type] ?? View.nothing
     }
 
-    /// Returns the types whose part changes: with the new part, and the old one.
-    private func moves() -> (entering: [[Int64]], leaving: [[Int64]]) {
-        var (entering, leaving): ([[Int64]], [[Int64]]) = ([], [])
-        guard !held.isEmpty else { return (entering, leaving) }
+    /// Returns the types whose part changes: with the new part, and the old one. The last ones are shown whole
+    /// from now on.
+    private func moves() -> (entering: [[Int64]], leaving: [[Int64]], deleted: [[Int64]]) {
+        var (entering, leaving, deleted): ([[Int64]], [[Int64]], [[Int64]]) = ([], [], [])
+        guard !held.isEmpty else { return (entering, leaving, deleted) }
         for type in types {
             let new = part(of: type, in: shown)
             let old = Set(held.map { part(of: type, in: $0) })
@@ -133,12 +137,15 @@ package struct ViewScan {
             // Of several views nobody knows which records the device has.
             let sure = old.count == 1 ? old.first ?? View.nothing : View.nothing
             if new != View.nothing, sure != View.whole { entering.append([type, new, sure]) }
-            guard new != View.whole else { continue }
             for part in old.sorted() where part > View.whole && part != new {
-                leaving.append([type, new, part])
+                if new == View.whole {
+                    deleted.append([type, part])
+                } else {
+                    leaving.append([type, new, part])
+                }
             }
         }
-        return (entering, leaving)
+        return (entering, leaving, deleted)
     }
 
     /// Returns a table of numbers.
@@ -241,6 +248,18 @@ package struct ViewScan {
             AND (h.shown OR h.moved > \(d.since) AND h.moved > m.given) AND \(hidden)
             """
         ]
+    }
+
+    /// The records of types that are shown whole from now on, which were deleted before the device's
+    /// revision. The old part is known to have lost them only since a later one, so the device may have them.
+    private static func deleted(_ d: Dialect, _ moves: String) -> String {
+        """
+        SELECT \(d.since) + 1, m.type, h.id, coalesce(r.revision, h.moved), TRUE, FALSE \
+        FROM \(moves) AS m CROSS JOIN \(d.members) AS h \
+        LEFT JOIN \(d.records) AS r ON r.type = m.type AND r.id = h.id \
+        WHERE h.view = m.held AND NOT h.shown AND h.moved > \(d.since) \
+        AND coalesce(r.deleted, TRUE) AND coalesce(r.revision, 0) <= \(d.since)
+        """
     }
 
     /// A query without a record, which names the columns.
