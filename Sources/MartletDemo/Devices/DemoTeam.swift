@@ -143,6 +143,7 @@ struct DemoTeam: Sendable {
     func drain(
         tries: Int, progress: (_ done: Int, _ total: Int, _ detail: String) -> Void
     ) async throws {
+        var wasSent = false
         for _ in 0..<20 {
             try await each({ _ = try await $0.sync(tries: tries) }) {
                 progress($0, devices.count, "devices have sent everything")
@@ -155,7 +156,9 @@ struct DemoTeam: Sendable {
                 if device.coach == nil { revisions.insert(status.revision) }
                 waiting += status.outbox
             }
-            if revisions.count == 1, waiting == 0 { return }
+            // Sets of a coach may be newer than the revision of all others.
+            if wasSent, revisions.count == 1, waiting == 0 { return }
+            wasSent = waiting == 0
         }
         throw DemoError(
             "After 20 rounds without edits the devices are still not in step; the files are in"
