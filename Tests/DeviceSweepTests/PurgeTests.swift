@@ -188,6 +188,82 @@ struct PurgeTests {
         #expect(try !device.store.standing.hasTraces)
     }
 
+    @Test(
+        "are not those of parts of a snapshot that are still to come", arguments: [false, true])
+    func partsToCome(isOlder: Bool) throws {
+        let script = Self.script + "CREATE TABLE players(id INTEGER PRIMARY KEY, name TEXT);"
+        let world = try SmallWorld(DiskName.next("purge"), script: script)
+        let node = try #require(world.server.node)
+        node.policies = try RulesProgram(
+            Self.own + "CREATE POLICY office ON players TO office USING (true);",
+            schema: node.schema)
+        world.server.sender = Self.office
+        let device = try world.device(script: script)
+        try device.write { context in
+            _ = try context.insert("teams", ["name": "Owls"])
+            _ = try context.insert("players", ["name": "Pia"])
+        }
+        try device.sync(with: world.server)
+        #expect(try device.store.standing.view == 0)
+        device.snapshot = try world.server.snapshot(
+            SeedingPlan(classes: [.init(name: "first", types: ["teams": .all])]))
+        device.heldBack = ["rest"]
+        if isOlder {
+            try change(device, "UPDATE teams SET city = 'Oslo'")
+            try device.sync(with: world.server)
+        }
+        try change(device, "UPDATE players SET name = 'Mia'")
+        try device.beginRefetching(script: script)
+        try device.sync(with: world.server)
+        #expect(try device.store.pendingSnapshot != nil)
+        #expect(try device.store.parked().isEmpty)
+        device.heldBack = []
+        try device.sync(with: world.server)
+        #expect(device.errors.isEmpty)
+        #expect(try device.store.parked().isEmpty && device.store.outboxCount == 0)
+        let names = try world.server.connection().prepare("SELECT name FROM players")
+        #expect(try names.step() && names.text(0) == "Mia")
+    }
+
+    private struct Stopped: Error {}
+
+    @Test("go from a device that stopped within an answer, before its user lost his rights")
+    func stoppedWithinAnswer() throws {
+        device.pace.sliceRecords = 1
+        device.isAlone = true
+        device.close()
+        try device.open(script: Self.script)
+        try secure(Self.own)
+        for (name, owner) in zip(Self.secrets + ["siskin"], ["ann", "ann", "ann", "bob"]) {
+            try other.write {
+                _ = try $0.insert("teams", ["name": .text(name), "owner": .text(owner)])
+            }
+        }
+        try exchange(other, as: Self.office)
+        world.server.sender = Principal(name: "b", user: "bob", roles: ["office"])
+        #expect(throws: Stopped.self) {
+            try device.sync(with: world.server) {
+                if try $0.revision == 2 { throw Stopped() }
+            }
+        }
+        try device.store.endLeases()
+        device.close()
+        try device.open(script: Self.script)
+        #expect(try device.store.revision == 2 && device.store.standing.lineage == nil)
+
+        for _ in 0..<2 { try exchange(device, as: Self.bob) }
+        let rows = try device.connection().prepare("SELECT name FROM teams")
+        #expect(try rows.step() && rows.text(0) == "siskin")
+        #expect(try !rows.step())
+        #expect(try !device.store.standing.hasTraces)
+        let bytes = ["device.sqlite", "device.sqlite-wal"].flatMap {
+            device.disk.contents(of: $0) ?? []
+        }
+        let text = String(decoding: bytes, as: UTF8.self)
+        #expect(text.contains("siskin"))
+        for secret in Self.secrets { #expect(!text.contains(secret), "\(secret)") }
+    }
+
     /// Returns the devices with what they have confirmed, as text.
     private func purges() throws -> [String] {
         let connection = try world.server.connection()

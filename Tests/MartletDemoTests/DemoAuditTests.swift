@@ -124,6 +124,114 @@ struct DemoAuditTests {
         }
     }
 
+    @Test(
+        "views are good only if nothing leaked, all confirmed, and something was hidden and moved")
+    func views() {
+        var good = ViewFigures()
+        (good.devices, good.confirmed, good.hidden, good.moves) = (2, 2, 10, 300)
+        good.copies = 3
+        #expect(good.isGood)
+        let spoil: [(inout ViewFigures) -> Void] = [
+            { $0.leaks = 1 }, { $0.confirmed = 1 }, { $0.hidden = 0 }, { $0.moves = 0 },
+            { $0.copies = 4 },
+        ]
+        for change in spoil {
+            var bad = good
+            change(&bad)
+            #expect(!bad.isGood)
+            var report = DemoReport()
+            (report.account.replicas, report.account.equalReplicas, report.join.began) = (1, 1, 1)
+            report.views = good
+            #expect(report.isGood)
+            report.views = bad
+            #expect(!report.isGood)
+        }
+    }
+
+    @Test("canaries are found in texts that have several, and in other bytes")
+    func canaries() {
+        #expect(
+            Canary.all(in: "mark-a-1-2; Vos canary-players-7;") == [
+                "mark-a-1-2;", "canary-players-7;",
+            ])
+        #expect(Canary.all(in: "canary-x;canary-y;; canary-z") == ["canary-x;", "canary-y;"])
+        #expect(Canary.all(in: "made with mark-a-1-2;") == ["mark-a-1-2;"])
+        #expect(Canary.all(in: "canary-" + String(repeating: "x", count: 90) + ";").isEmpty)
+        let bytes = DeviceBytes([[0, 255] + Array("canary-a-1;".utf8) + [255]])
+        #expect(bytes.canaries == ["canary-a-1;"] && bytes.copies.isEmpty)
+    }
+
+    @Test("a canary in a row, a log or a freed page is a leak, one in a page's free space a copy")
+    func freeSpace() throws {
+        let folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("martlet-bytes-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let path = folder.appendingPathComponent("a.sqlite").path
+        func look(_ ending: String = "") throws -> DeviceBytes {
+            DeviceBytes([[UInt8](try Data(contentsOf: URL(fileURLWithPath: path + ending)))])
+        }
+        let connection = try Connection(path: path)
+        try connection.execute(
+            """
+            PRAGMA page_size = 1024; PRAGMA secure_delete = OFF;
+            CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT);
+            INSERT INTO t VALUES (1, 'canary-t-1;'), (2, 'canary-t-2;');
+            """)
+        #expect(try look().canaries == ["canary-t-1;", "canary-t-2;"])
+        // The newest cell is next to the free space, which takes its bytes in.
+        try connection.execute("DELETE FROM t WHERE id = 2")
+        #expect(try look().canaries == ["canary-t-1;"])
+        #expect(try look().copies == ["canary-t-2;"])
+        try connection.execute("PRAGMA journal_mode = WAL; UPDATE t SET v = 'canary-t-3;'")
+        #expect(try look("-wal").canaries == ["canary-t-3;"])
+        #expect(try look().canaries == ["canary-t-1;"])
+        try connection.execute("DROP TABLE t; PRAGMA wal_checkpoint(TRUNCATE)")
+        #expect(try !look().canaries.isEmpty)
+    }
+
+    @Test("a coach sees the rows that a condition in SQL tells, and a replica has no others")
+    func coaches() throws {
+        let roles = DemoRoles(devices: 13, coaches: 2)
+        #expect((1...14).filter { roles.coach(of: $0) != nil } == [3, 8, 13])
+        #expect(roles.people == ["coach-1", "coach-2"])
+        #expect(roles.coach(of: 13) == "coach-1")
+        let folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("martlet-coaches-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        func file(_ name: String, _ rows: String) throws -> String {
+            let path = folder.appendingPathComponent(name).path
+            try Connection(path: path).execute(
+                """
+                CREATE TABLE memberships (id INTEGER PRIMARY KEY, person TEXT, club_id INTEGER);
+                CREATE TABLE players (id INTEGER PRIMARY KEY, club_id INTEGER, last_name TEXT); \(rows)
+                """)
+            return path
+        }
+        let server = try file(
+            "server",
+            """
+            INSERT INTO memberships VALUES (1, 'coach-1', 5), (2, 'coach-2', 6);
+            INSERT INTO players VALUES (1, 5, 'a'), (2, 6, 'b'), (3, NULL, 'c');
+            """)
+        let players = EntityType(
+            name: "players", key: "id", keyKind: .integer,
+            attributes: [
+                Attribute(name: "club_id", kind: .integer),
+                Attribute(name: "last_name", kind: .text),
+            ])
+        let comparison = ReplicaComparison(schema: Schema(types: [players]), serverPath: server)
+        let conditions = OrganisationRules.conditions(of: "coach-1")
+        let texts = try comparison.texts(players, try #require(conditions["players"]))
+        #expect(texts.met == ["a"] && texts.unmet == ["b", "c"])
+        let equal = try file("equal", "INSERT INTO players VALUES (1, 5, 'a');")
+        #expect(try comparison.differences(equal, within: conditions).isEmpty)
+        #expect(try !comparison.differences(equal).isEmpty)
+        let more = try file("more", "INSERT INTO players VALUES (1, 5, 'a'), (2, 6, 'b');")
+        #expect(try !comparison.differences(more, within: conditions).isEmpty)
+    }
+
     @Test("the network loses the share it is told to, the same for the same seed")
     func network() {
         func fates(_ seed: UInt64) -> [NetworkFaults.Fate] {

@@ -69,6 +69,43 @@ struct RowSelectionTests {
         #expect(try Self.finding(condition).judgingEach == ["tested"])
     }
 
+    /// The memberships of a person, as rows of `members`.
+    private struct Memberships: RuleRows {
+        let teams: [Int64]
+
+        func visit(
+            _ type: Int, where match: (column: Int, value: Value)?,
+            _ body: (RuleRow) throws -> Bool
+        ) throws {
+            guard type == 1 else { return }
+            for (index, team) in teams.enumerated() {
+                let row: RuleRow = [.integer(Int64(index)), .text("ann"), .integer(team)]
+                guard match.map({ row[$0.column] == $0.value }) != false else { continue }
+                guard try body(row) else { return }
+            }
+        }
+    }
+
+    @Test(
+        "a change of a list tells which rows to judge, unless it was or is empty",
+        arguments: [
+            ([3, 4], [4, 5], .rows([2: [.integer(3), .integer(5)]])),
+            ([3], [3], .rows([:])), ([3], [], .any), ([], [3], .any),
+        ] as [([Int64], [Int64], RowSelection.Difference)])
+    func lists(old: [Int64], new: [Int64], difference: RowSelection.Difference) throws {
+        let program = try RulesProgram(
+            """
+            CREATE POLICY every ON members USING (true);
+            CREATE POLICY tested ON players USING (team_id NOT IN (SELECT team_id FROM members));
+            """, schema: Self.schema)
+        func selection(_ teams: [Int64]) throws -> RowSelection {
+            let evaluator = RuleEvaluator(
+                program, for: Viewer(user: "ann"), over: Memberships(teams: teams))
+            return try #require(try evaluator.selection(of: 2))
+        }
+        #expect(try selection(new).difference(from: selection(old)) == difference)
+    }
+
     @Test(
         "a query that reads the row otherwise is read by row",
         arguments: [

@@ -119,6 +119,70 @@ struct ViewIndexTests {
         #expect(judged[0].allSatisfy { $0 <= 6 }, "\(judged[0])")
     }
 
+    private static let officeRules = """
+        CREATE POLICY office ON teams TO office USING (true);
+        CREATE POLICY office ON members TO office USING (true);
+        CREATE POLICY office ON players TO office USING (true);
+        """
+
+    @Test(
+        "if a person's last value goes, rows without a value are judged as well",
+        arguments: StorageKind.all)
+    func lastValue(kind: StorageKind) async throws {
+        let server = try await TestDataSet(kind, Self.schema)
+        try server.secure(
+            by: Self.officeRules + """
+                CREATE POLICY self ON members FOR SELECT USING (person = martlet_user());
+                CREATE POLICY others ON players FOR SELECT
+                    USING (team_id NOT IN (SELECT team_id FROM members));
+                """)
+        try server.send(
+            SetText().create("teams", "-1", #""name":"T""#)
+                .create("members", "-1", #""person":"p1","team_id":-1"#)
+                .create("players", "-1", #""name":"Q","team_id":-1"#)
+                .create("players", "-2", #""name":"R""#),
+            from: "office", as: Self.office)
+        let device = ViewedDevice("d1", Principal(name: "t1", user: "p1"))
+        try device.exchange(with: server)
+        #expect(device.records["players"] == nil)
+        try server.send(
+            SetText().delete("members", "1", #""revision":1"#), from: "office", as: Self.office)
+        try device.exchange(with: server)
+        #expect(device.records["players"]?.keys.map(\.description).sorted() == ["1", "2"])
+        try server.send(
+            SetText().create("members", "-2", #""person":"p1","team_id":1"#), from: "office",
+            as: Self.office)
+        try device.exchange(with: server)
+        #expect(device.records["players"] == nil)
+    }
+
+    @Test(
+        "rows are judged again after changes of rows that only they lead to",
+        arguments: StorageKind.all)
+    func readByRow(kind: StorageKind) async throws {
+        let server = try await TestDataSet(kind, Self.schema)
+        try server.secure(
+            by: Self.officeRules + """
+                CREATE POLICY every ON teams FOR SELECT USING (true);
+                CREATE POLICY owned ON players FOR SELECT USING (
+                    (SELECT name FROM teams WHERE teams.id = players.team_id) = martlet_user());
+                """)
+        try server.send(
+            SetText().create("teams", "-1", #""name":"p1""#)
+                .create("players", "-1", #""name":"Q","team_id":-1"#),
+            from: "office", as: Self.office)
+        let devices = (1...2).map {
+            ViewedDevice("d\($0)", Principal(name: "t\($0)", user: "p\($0)"))
+        }
+        for device in devices { try device.exchange(with: server) }
+        #expect(devices.map { $0.records["players"]?.count } == [1, nil])
+        try server.send(
+            SetText().update("teams", "1", #""revision":1,"name":"p2""#), from: "office",
+            as: Self.office)
+        for device in devices { try device.exchange(with: server) }
+        #expect(devices.map { $0.records["players"]?.count } == [nil, 1])
+    }
+
     @Test(
         "a person whose view is lost from memory is told of everything", arguments: StorageKind.all)
     func restarts(kind: StorageKind) async throws {

@@ -120,6 +120,27 @@ struct ViewTests {
     }
 
     @Test(
+        "a device that names no lineage at a revision is taken to have everything",
+        arguments: StorageKind.all)
+    func unnamed(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        func problem(_ members: String, _ principal: Principal) throws -> String? {
+            try server.problem("{\(members),\"changeSets\":[]}", as: principal)?.kind
+        }
+        let stopped = #""clientId":"d5","protocol":1,"maxRevision":1"#
+        #expect(try problem(stopped, Self.ann) == "view")
+        #expect(try problem(stopped, Self.office) == nil)
+        // It has nothing yet, or is a program that keeps to its own records.
+        #expect(
+            try problem(#""clientId":"d6","protocol":1,"maxRevision":0"#, Self.ann) == nil)
+        #expect(try problem(#""clientId":"d7","maxRevision":1"#, Self.ann) == nil)
+        try server.send(
+            SetText().update("players", "2", #""revision":1,"owner":"ann""#), as: Self.office)
+        let program = try server.text(#"{"maxRevision":1,"changeSets":[]}"#, as: Self.ann)
+        #expect(program.contains("Canary") && !program.contains(#""name":"P""#))
+    }
+
+    @Test(
         "between two views, only the records move that one of both shows",
         arguments: StorageKind.all)
     func moves(kind: StorageKind) async throws {

@@ -11,10 +11,13 @@ extension CommandDescription {
             answers, connects them to see each other's saves at once (fails where less than 95 % of the
             sights take a second or less) while one more joins from a snapshot, and then looks for
             every save in the server's log and in every device's file.
+            Every fifth device is one of a coach, who sees the players of his clubs by policies
+            (rules.sql in DIR), and whose clubs change. The demo looks for hidden records in the
+            bytes of his device's files. With --data everyone sees everything.
             It can be stopped at any moment; the next run goes on with the same files.
             """,
         options: [
-            Option(name: "devices", value: "N", help: "devices, 2 to 500; default 50"),
+            Option(name: "devices", value: "N", help: "devices, 3 to 500; default 50"),
             Option(name: "seed", value: "N", help: "decides data, edits and losses; default 1"),
             Option(name: "data", value: "FOLDER", help: "load these CSV files instead"),
             Option(name: "schema", value: "FILE", help: "the schema for --data"),
@@ -34,7 +37,7 @@ extension CommandDescription {
     ) { arguments, console in
         var options = DemoOptions(
             directory: arguments.value("dir") ?? "martlet-demo", program: try ownProgram())
-        options.devices = try arguments.integer("devices", in: 2...500, default: 50)
+        options.devices = try arguments.integer("devices", in: 3...500, default: 50)
         options.rounds = try arguments.integer("rounds", in: 1...1_000, default: 8)
         options.port = try arguments.integer("port", in: 0...65_535, default: 0)
         options.seed = try arguments.seed("seed") ?? 1

@@ -25,14 +25,30 @@ enum DemoText {
             "disk             \(report.diskBytes / 1_000_000) MB in \(directory), seed \(report.seed)",
             "",
         ]
+        if let views = report.views {
+            let lost = lines.firstIndex { $0.hasPrefix("time ") } ?? lines.endIndex
+            lines.insert(contentsOf: text(views), at: lost)
+        }
         if let story = report.story { lines.insert("meanwhile        \(story)", at: 6) }
         lines += report.account.findings
         lines.append(
             report.isGood
                 ? "lost \(report.account.lost), doubled \(report.account.doubled),"
                     + " replicas equal \(report.account.equalReplicas)/\(report.account.replicas)"
+                    + (report.views.map { ", leaks \($0.leaks)" } ?? "")
                 : "A check failed. Please report it with the seed and the folder \(directory).")
         return lines
+    }
+
+    private static func text(_ views: ViewFigures) -> [String] {
+        [
+            "rows hidden      \(views.hidden), from \(views.devices) devices of \(views.people) coaches",
+            "moves            \(views.moves) into a view or out of it",
+            "purges confirmed \(views.confirmed)/\(views.devices)",
+            "leaks            \(views.leaks)"
+                + (views.copies == 0
+                    ? "" : "; copies of rows in the free space of pages: \(views.copies)"),
+        ]
     }
 
     private static func live(_ live: LiveFigures) -> String {
@@ -81,11 +97,22 @@ enum DemoText {
                     ("cuts", .integer(Int64(report.live.cuts))),
                 ])
             ),
+            ("views", report.views.map(json) ?? .null),
             ("joinSeconds", .real(report.join.time / .seconds(1))),
             ("joinRevision", .integer(report.join.began)),
             ("diskBytes", .integer(Int64(report.diskBytes))), ("seconds", .object(stages)),
             ("findings", .list(report.account.findings.map { .text($0) })),
             ("passed", .boolean(report.isGood)),
+        ])
+    }
+
+    private static func json(_ views: ViewFigures) -> JSONText {
+        .object([
+            ("devices", .integer(Int64(views.devices))), ("people", .integer(Int64(views.people))),
+            ("rowsHidden", .integer(Int64(views.hidden))), ("moves", .integer(Int64(views.moves))),
+            ("purgesConfirmed", .integer(Int64(views.confirmed))),
+            ("leaks", .integer(Int64(views.leaks))),
+            ("copies", .integer(Int64(views.copies))),
         ])
     }
 

@@ -14,8 +14,17 @@ struct LogAudit: Sendable {
     private(set) var revision: Revision = 0
     /// The number of times that a revision does not follow its predecessor.
     private(set) var gaps = 0
+    /// The revisions at which records were created and deleted, of the types that are asked for.
+    private(set) var lives: [DemoRecord: Life] = [:]
+    private let watched: Set<String>
     /// The mark that an attribute of a record holds.
     private var held: [Cell: String] = [:]
+
+    /// The revisions between which a record existed.
+    struct Life {
+        var from: Revision
+        var to = Revision.max
+    }
 
     private struct Cell: Hashable {
         let type: String
@@ -23,8 +32,10 @@ struct LogAudit: Sendable {
         let attribute: String
     }
 
+    /// - Parameter watched: The types of `lives`.
     /// - Throws: `DemoError` if the server does not answer as it should.
-    init(_ transport: any Transport) async throws {
+    init(_ transport: any Transport, lives watched: Set<String> = []) async throws {
+        self.watched = watched
         var more = true
         while more {
             let request = try SyncCoder.encode(SyncRequest(maxRevision: revision))
@@ -46,6 +57,13 @@ struct LogAudit: Sendable {
         }
     }
 
+    private mutating func note(_ type: TypeChanges, at revision: Revision) {
+        for id in type.create {
+            lives[DemoRecord(type: type.name, id: id)] = Life(from: revision)
+        }
+        for id in type.delete { lives[DemoRecord(type: type.name, id: id)]?.to = revision }
+    }
+
     private mutating func count(_ set: ChangeSet) {
         if set.revision == revision + 1 {
             revision += 1
@@ -55,6 +73,7 @@ struct LogAudit: Sendable {
         }
         var new: Set<String> = []
         for type in set.types {
+            if watched.contains(type.name) { note(type, at: revision) }
             for entry in type.entries {
                 for (name, value) in zip(entry.attributes.names, entry.attributes.values) {
                     let cell = Cell(type: type.name, id: entry.id, attribute: name)

@@ -7,17 +7,20 @@ import MartletModel
 struct TeamAudit {
     let team: DemoTeam
     let backEnd: any DemoBackEnd
+    /// The token that sees everything.
     let token: String
     /// The files of devices without saves, which are compared as well.
     var watchers: [String] = []
     let progress: @Sendable (_ done: Int, _ total: Int, _ detail: String) -> Void
 
+    /// - Returns: The account, and the figures of the coaches' views; nil if there are none.
     /// - Throws: `DemoError` and other errors if something cannot be read.
-    func run() async throws -> Account {
+    func run() async throws -> (Account, ViewFigures?) {
         var account = Account()
         progress(0, team.devices.count, "reading the log")
         let log = try await LogAudit(
-            try URLSessionTransport(server: backEnd.address(of: 0), token: token))
+            try URLSessionTransport(server: backEnd.address(of: 0), token: token),
+            lives: Set(OrganisationRules.types))
         account.types = team.schema.types.count
         account.changeSets = Int(log.revision)
         account.gaps = log.gaps
@@ -31,12 +34,16 @@ struct TeamAudit {
         let paths = team.paths + watchers
         account.replicas = paths.count
         for (index, path) in paths.enumerated() {
-            let differences = try comparison.differences(path)
+            let coach = index < team.devices.count ? team.devices[index].coach : nil
+            let differences = try comparison.differences(
+                path, within: coach.map { OrganisationRules.conditions(of: $0) } ?? [:])
             if differences.isEmpty { account.equalReplicas += 1 }
             account.findings += differences.prefix(3).map { "device \(index + 1): \($0)" }
             progress(index + 1, paths.count, "replicas compared")
         }
-        return account
+        let views = try await ViewAudit(team: team, comparison: comparison, log: log)
+            .figures(findings: &account.findings)
+        return (account, views)
     }
 
     /// Finds each transaction of other programs in the log.

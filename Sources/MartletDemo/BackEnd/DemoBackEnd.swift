@@ -22,6 +22,8 @@ protocol DemoBackEnd: Sendable {
     var others: OtherMarks { get }
     /// The failures of the back end in a sentence; nil if there was none.
     var story: String? { get }
+    /// The options that name the data to commands of the program.
+    var dataOptions: [String] { get }
     /// The processes of the back end, to be watched from outside.
     var watched: [WatchedProcesses] { get }
     func stop() async
@@ -31,9 +33,12 @@ extension DemoFolder {
     /// Starts the back end, and ends it after `body`, also if `body` throws.
     /// - Throws: The error of `body`; `DemoError` if a server has ended unexpectedly meanwhile.
     func withBackEnd<Report: Sendable>(
-        _ options: DemoOptions, _ body: (any DemoBackEnd) async throws -> Report
+        _ options: DemoOptions, rules: String? = nil,
+        _ body: (any DemoBackEnd) async throws -> Report
     ) async throws -> Report {
-        let backEnd = try await start(options)
+        let serving =
+            try options.serving + (rules.map { ["--rules", try write(rules: $0)] } ?? [])
+        let backEnd = try await start(options, serving)
         do {
             let report = try await body(backEnd)
             await backEnd.stop()
@@ -47,21 +52,23 @@ extension DemoFolder {
         }
     }
 
-    private func start(_ options: DemoOptions) async throws -> any DemoBackEnd {
+    private func start(
+        _ options: DemoOptions, _ serving: [String]
+    ) async throws -> any DemoBackEnd {
         if let program = options.databases {
             guard !isUsed else {
                 throw DemoError(
                     "\(path) holds the files of an earlier demo, whose database is gone. Name"
                         + " another folder with --dir, or remove this one.")
             }
-            return try await PostgresBackEnd.start(options, program: program, self)
+            return try await PostgresBackEnd.start(options, program: program, serving, self)
         }
         let server = try await ServerProcess.start(
             options.program,
             [
                 "--schema", schemaPath, "--port", String(options.port), "--token",
                 "demo:\(token)",
-            ] + options.serving, folder: path, name: "server")
+            ] + serving, folder: path, name: "server")
         return EmbeddedBackEnd(server: server, folder: self)
     }
 }
@@ -79,6 +86,7 @@ struct EmbeddedBackEnd: DemoBackEnd {
     func tables(_ schema: Schema) throws -> String { try folder.serverFile() }
     var others: OtherMarks { OtherMarks() }
     var story: String? { nil }
+    var dataOptions: [String] { ["--data", folder.path + "/server"] }
     var watched: [WatchedProcesses] {
         let process = server.identifier
         return [WatchedProcesses(name: "server", folder: folder.path + "/server") { [process] }]

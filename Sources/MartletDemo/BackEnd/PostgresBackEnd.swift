@@ -27,7 +27,8 @@ final class PostgresBackEnd: DemoBackEnd {
 
     /// Starts the databases, makes the data set, and starts two servers on it.
     static func start(
-        _ options: DemoOptions, program databasesProgram: String, _ folder: DemoFolder
+        _ options: DemoOptions, program databasesProgram: String, _ serving: [String],
+        _ folder: DemoFolder
     ) async throws -> PostgresBackEnd {
         let databases = try await Databases.start(databasesProgram)
         var servers: [ServerProcess] = []
@@ -47,7 +48,7 @@ final class PostgresBackEnd: DemoBackEnd {
                         [
                             "--postgres", databases.postgresURL, "--redis", databases.redisURL,
                             "--token", "demo:\(folder.token)", "--port", "0",
-                        ] + options.serving, folder: folder.path, name: "server-\(number)"))
+                        ] + serving, folder: folder.path, name: "server-\(number)"))
             }
             let address = try PostgresAddress(databases.postgresURL)
             let writers: [SQLWriter] = [
@@ -86,6 +87,8 @@ final class PostgresBackEnd: DemoBackEnd {
             "two servers; \(others.confirmed.count) transactions of other programs with \(rows) rows; "
             + events.withLock(\.self).joined(separator: ", ")
     }
+
+    var dataOptions: [String] { ["--postgres", databases.postgresURL] }
 
     var watched: [WatchedProcesses] {
         let processes = servers.map(\.identifier)

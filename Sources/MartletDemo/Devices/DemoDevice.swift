@@ -15,6 +15,10 @@ struct DemoDevice: Sendable {
     let plan: EditPlan
     /// A text that distinguishes this demo's marks from those of another demo.
     let tag: String
+    /// The name of the coach who uses it; nil if its user sees everything.
+    var coach: String?
+    /// The moves in the coach's view; nil if its user sees everything.
+    var moves: ViewMoves?
 
     static let marksScript = """
         CREATE TABLE IF NOT EXISTS martlet_demo_marks(
@@ -44,7 +48,7 @@ struct DemoDevice: Sendable {
         }
     }
 
-    /// Makes one save. A save that the file's constraints refuse does not count.
+    /// Makes one save. A save that the file's constraints or the rules refuse does not count.
     /// - Returns: True if something was saved.
     func save(_ random: inout SplitMix64) async throws -> Bool {
         let seed = random.next()
@@ -57,7 +61,9 @@ struct DemoDevice: Sendable {
             }
         } catch is DemoEdit.NothingToDo {
             return false
-        } catch let error as StoreError where error.kind == .constraint {
+        } catch let error as StoreError
+            where error.kind == .constraint || error.kind == .permission
+        {
             return false
         }
     }
@@ -71,6 +77,7 @@ struct DemoDevice: Sendable {
         while true {
             do {
                 try await client.sync()
+                try await moves?.look(at: client)
                 return failed
             } catch let error as SyncError where error.remedy == .wait {
                 failed += 1

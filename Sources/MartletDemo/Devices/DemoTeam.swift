@@ -22,11 +22,13 @@ struct DemoTeam: Sendable {
 
     /// Opens the devices' files, and creates the missing ones, each with its own identity.
     static func open(
-        count: Int, _ folder: DemoFolder, script: String, network: @escaping Network
+        count: Int, _ folder: DemoFolder, script: String, roles: DemoRoles? = nil,
+        network: @escaping Network
     ) async throws -> DemoTeam {
         var devices: [DemoDevice] = []
         for number in 1...count {
-            devices.append(try await open(number, folder, script, network))
+            devices.append(
+                try await open(number, folder, script, network, coach: roles?.coach(of: number)))
         }
         let schema = try await devices[0].client.read { $0.schema }
         return DemoTeam(
@@ -35,7 +37,8 @@ struct DemoTeam: Sendable {
     }
 
     private static func open(
-        _ number: Int, _ folder: DemoFolder, _ script: String, _ network: Network
+        _ number: Int, _ folder: DemoFolder, _ script: String, _ network: Network,
+        coach: String? = nil
     ) async throws -> DemoDevice {
         var options = ClientOptions()
         options.readers = 1
@@ -43,9 +46,13 @@ struct DemoTeam: Sendable {
             path: folder.device(number), schema: script, transport: try network(number),
             options: options)
         let schema = try await client.read { $0.schema }
-        let device = DemoDevice(
+        var device = DemoDevice(
             number: number, client: client, plan: EditPlan(schema), tag: folder.tag)
         try await device.prepare()
+        if let coach {
+            device.coach = coach
+            device.moves = try await ViewMoves(client)
+        }
         return device
     }
 
@@ -53,6 +60,9 @@ struct DemoTeam: Sendable {
     func openAgain(_ number: Int) async throws -> DemoDevice {
         try await Self.open(number, folder, script, network)
     }
+
+    /// Returns the bytes of all files of a device.
+    func bytes(of device: DemoDevice) throws -> [[UInt8]] { try folder.bytes(of: device.number) }
 
     /// The path of the file of a device that joins. It has no saves, so each demo creates it again.
     var joinerPath: String { folder.path + "/joiner.sqlite" }
@@ -65,6 +75,12 @@ struct DemoTeam: Sendable {
             return false
         }
     }
+
+    /// The devices of coaches, who see a part.
+    var coached: [DemoDevice] { devices.filter { $0.coach != nil } }
+
+    /// The devices whose users see everything.
+    var ofOffice: [DemoDevice] { devices.filter { $0.coach == nil } }
 
     /// Creates a new device, which begins with the server's snapshot over the same network.
     func join(tries: Int) async throws -> DemoDevice {
@@ -127,6 +143,7 @@ struct DemoTeam: Sendable {
     func drain(
         tries: Int, progress: (_ done: Int, _ total: Int, _ detail: String) -> Void
     ) async throws {
+        var wasSent = false
         for _ in 0..<20 {
             try await each({ _ = try await $0.sync(tries: tries) }) {
                 progress($0, devices.count, "devices have sent everything")
@@ -135,10 +152,13 @@ struct DemoTeam: Sendable {
             var waiting = 0
             for device in devices {
                 let status = try await device.client.status()
-                revisions.insert(status.revision)
+                // Somebody who sees a part has the newest revision that concerns him.
+                if device.coach == nil { revisions.insert(status.revision) }
                 waiting += status.outbox
             }
-            if revisions.count == 1, waiting == 0 { return }
+            // Sets of a coach may be newer than the revision of all others.
+            if wasSent, revisions.count == 1, waiting == 0 { return }
+            wasSent = waiting == 0
         }
         throw DemoError(
             "After 20 rounds without edits the devices are still not in step; the files are in"

@@ -7,10 +7,13 @@ internal import RandomKit
 struct LiveStage: Sendable {
     let options: DemoOptions
     let meter: LiveMeter
+    let roles: DemoRoles?
     let tell: @Sendable (_ done: Int, _ total: Int, _ detail: String) -> Void
 
     /// The time between two saves, in which all devices can show the one before.
     private static let pace = Duration.milliseconds(200)
+    /// The number of saves after which the office changes rights.
+    private static let savesForRights = 20
     /// The time after which the last changes count as late.
     private static let patience = Duration.seconds(30)
 
@@ -19,6 +22,9 @@ struct LiveStage: Sendable {
         let saves = max(40, 2 * team.devices.count)
         return try await withThrowingTaskGroup(of: Void.self) { group in
             for device in team.devices {
+                device.listen()
+                // Somebody who sees a part is told only of what concerns him.
+                guard device.coach == nil else { continue }
                 let (meter, number) = (meter, device.number)
                 let revisions = device.client.revisions
                 group.addTask {
@@ -26,7 +32,6 @@ struct LiveStage: Sendable {
                         meter.reached(revision, device: number, at: .now)
                     }
                 }
-                device.listen()
             }
             try await team.connect(Self.patience * 2) {
                 tell($0, team.devices.count, "devices are connected")
@@ -35,7 +40,7 @@ struct LiveStage: Sendable {
             async let joining = join(team)
             try await work(team, saves: saves)
             var (joiner, figures) = try await joining
-            try await awaitLast((team.devices + [joiner]).map(\.client))
+            try await awaitLast((team.ofOffice + [joiner]).map(\.client))
             figures.end = try await joiner.client.status().revision
             for device in team.devices + [joiner] { await device.client.stop() }
             group.cancelAll()
@@ -48,6 +53,12 @@ struct LiveStage: Sendable {
         for number in 1...saves {
             if let device = team.devices.randomElement(using: &random) {
                 _ = try await device.save(&random)
+            }
+            if number.isMultiple(of: Self.savesForRights), let roles,
+                let office = team.devices.first
+            {
+                var change = RightsChange(roles, seed: random.next())
+                try await change.run(on: office)
             }
             tell(number, saves, "saves, seen by all")
             try await Task.sleep(for: Self.pace)

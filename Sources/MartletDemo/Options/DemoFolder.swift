@@ -41,8 +41,34 @@ struct DemoFolder {
     }
 
     private static func isOwn(_ name: String) -> Bool {
-        name.hasPrefix("server") || ["schema.sql", "postgres.sql", "token"].contains(name)
-            || name.hasPrefix(".")
+        name.hasPrefix("server") || name.hasPrefix("token")
+            || ["schema.sql", "postgres.sql", "rules.sql"].contains(name) || name.hasPrefix(".")
+    }
+
+    /// Returns the token of a user, which `make` makes if an earlier demo has not.
+    func token(of user: String, make: () async throws -> String) async throws -> String {
+        let file = "\(path)/token-\(user)"
+        if let token = try? String(contentsOfFile: file, encoding: .utf8) { return token }
+        let token = try await make()
+        try Data(token.utf8).write(to: URL(fileURLWithPath: file), options: .atomic)
+        return token
+    }
+
+    /// Writes a rules file for the servers.
+    /// - Returns: Its path.
+    func write(rules: String) throws -> String {
+        let file = path + "/rules.sql"
+        try Data(rules.utf8).write(to: URL(fileURLWithPath: file), options: .atomic)
+        return file
+    }
+
+    /// Returns the bytes of a device's files: the database, its log, and others
+    /// that are named after it.
+    func bytes(of device: Int) throws -> [[UInt8]] {
+        let own = self.device(device)
+        return try FileManager.default.contentsOfDirectory(atPath: path).sorted()
+            .map { "\(path)/\($0)" }.filter { $0.hasPrefix(own) }
+            .map { [UInt8](try Data(contentsOf: URL(fileURLWithPath: $0))) }
     }
 
     /// Returns the path of the server's file of the data set.

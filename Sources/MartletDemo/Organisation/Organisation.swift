@@ -1,12 +1,14 @@
 import RandomKit
 
-/// A generated youth-sports organisation, with sixteen related types and about 110,000 records.
+/// A generated youth-sports organisation, with seventeen related types and about 110,000 records.
 ///
 /// The same seed and size give the same records. Parents come before children and keys count from
 /// 1, so a reference always names an earlier record.
 public struct Organisation: Sendable {
     /// The tables as SQL DDL.
     public static let schema = OrganisationSchema.script
+    /// The policies as SQL: the office sees everything, and coaches see a part.
+    public static let rules = OrganisationRules.script
     /// The tables, parents first.
     public let tables: [GeneratedTable]
 

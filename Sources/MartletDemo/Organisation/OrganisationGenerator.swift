@@ -13,9 +13,9 @@ struct OrganisationGenerator {
 
     mutating func tables() -> [GeneratedTable] {
         [
-            regions(), clubs(), venues(), seasons(), teams(), players(), teamPlayers(), staff(),
-            teamStaff(), screens(), screenItems(), screenInstances(), screenInstanceItems(),
-            sessions(), attendances(), notes(),
+            regions(), clubs(), memberships(), venues(), seasons(), teams(), players(),
+            teamPlayers(), staff(), teamStaff(), screens(), screenItems(), screenInstances(),
+            screenInstanceItems(), sessions(), attendances(), notes(),
         ]
     }
 
@@ -97,6 +97,25 @@ struct OrganisationGenerator {
         }
     }
 
+    /// Makes the coaches' memberships, each in another club of the same coach.
+    private mutating func memberships() -> GeneratedTable {
+        table(
+            "memberships", ["person", "club_id", "remark"], count: size.memberships
+        ) { make, id in
+            let (round, coach) = (id - 1).quotientAndRemainder(dividingBy: make.size.coaches)
+            let club = (coach * 7 + round) % make.size.clubs + 1
+            return [
+                .text(OrganisationRules.coach(coach + 1)), .integer(Int64(club)),
+                make.secret(make.pick(Vocabulary.ageGroups), "memberships", id),
+            ]
+        }
+    }
+
+    /// Returns a text that no other record has, which shows in any file that has the record.
+    private func secret(_ text: String, _ type: String, _ id: Int) -> Value {
+        .text("\(text) \(Canary.text(type, id))")
+    }
+
     private mutating func venues() -> GeneratedTable {
         table(
             "venues", ["region_id", "name", "surface", "latitude", "longitude"],
@@ -145,10 +164,11 @@ struct OrganisationGenerator {
                 "club_id", "first_name", "last_name", "born_on", "height_cm", "weight_kg",
                 "is_active",
             ], count: size.players
-        ) { make, _ in
+        ) { make, id in
             [
                 make.reference(make.size.clubs), .text(make.pick(Vocabulary.firstNames)),
-                .text(make.pick(Vocabulary.lastNames)), .text(make.date(years: 2008...2018)),
+                make.secret(make.pick(Vocabulary.lastNames), "players", id),
+                .text(make.date(years: 2008...2018)),
                 make.orNull(8, .integer(Int64(make.number(110...190)))),
                 make.orNull(12, make.tenths(200...850)), .boolean(make.chance(93)),
             ]
@@ -230,7 +250,7 @@ struct OrganisationGenerator {
             [
                 .integer(Int64(make.screen(ofInstance: id))), make.reference(make.size.players),
                 make.orNull(10, make.reference(make.size.staff)), make.moment(years: 2023...2026),
-                make.orNull(60, .text(make.pick(Vocabulary.remarks))),
+                make.secret(make.pick(Vocabulary.remarks), "screen_instances", id),
             ]
         }
     }
@@ -285,11 +305,11 @@ struct OrganisationGenerator {
 
     private mutating func notes() -> GeneratedTable {
         table("notes", ["player_id", "staff_id", "written_at", "body"], count: size.notes) {
-            make, _ in
+            make, id in
             [
                 make.reference(make.size.players),
                 make.orNull(10, make.reference(make.size.staff)), make.moment(years: 2023...2026),
-                .text("\(make.pick(Vocabulary.remarks)) \(make.pick(Vocabulary.remarks))"),
+                make.secret(make.pick(Vocabulary.remarks), "notes", id),
             ]
         }
     }

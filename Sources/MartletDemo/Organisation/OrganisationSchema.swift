@@ -14,6 +14,13 @@ enum OrganisationSchema {
             founded INTEGER,
             email TEXT
         );
+        CREATE TABLE memberships (
+            id INTEGER PRIMARY KEY,
+            person TEXT NOT NULL,
+            club_id INTEGER NOT NULL REFERENCES clubs(id) ON DELETE CASCADE,
+            remark TEXT NOT NULL,
+            UNIQUE (person, club_id)
+        );
         CREATE TABLE venues (
             id INTEGER PRIMARY KEY,
             region_id INTEGER REFERENCES regions(id) ON DELETE SET NULL,
@@ -47,6 +54,7 @@ enum OrganisationSchema {
             weight_kg REAL,
             is_active BOOLEAN NOT NULL DEFAULT 1
         );
+        CREATE INDEX players_by_club ON players(club_id);
         CREATE TABLE team_players (
             id INTEGER PRIMARY KEY,
             team_id INTEGER NOT NULL REFERENCES teams(id) ON DELETE CASCADE,

@@ -2,6 +2,9 @@
 public struct OrganisationSize: Hashable, Sendable {
     public var regions = 24
     public var clubs = 80
+    /// The number of coaches, and the number of their memberships in clubs.
+    public var coaches = 8
+    public var memberships = 16
     public var venues = 120
     public var seasons = 4
     public var teams = 640
@@ -26,6 +29,8 @@ public struct OrganisationSize: Hashable, Sendable {
         var size = OrganisationSize()
         size.regions = 4
         size.clubs = 4
+        size.coaches = 3
+        size.memberships = 3
         size.venues = 6
         size.seasons = 2
         size.teams = 12
@@ -44,7 +49,8 @@ public struct OrganisationSize: Hashable, Sendable {
 
     /// The number of all records.
     public var total: Int {
-        regions + clubs + venues + seasons + teams + players + teamPlayers + staff + teamStaff
+        regions + clubs + memberships + venues + seasons + teams + players + teamPlayers + staff
+            + teamStaff
             + screens + screenItems + screenInstances + screenInstances * itemsPerScreen + sessions
             + attendances + notes
     }

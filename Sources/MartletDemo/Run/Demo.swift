@@ -30,12 +30,16 @@ public struct Demo: Sendable {
         let data = try DemoData(options)
         let folder = try DemoFolder(options.directory, schema: data.schema)
         await folder.stopLeftServer()
-        return try await folder.withBackEnd(options) { try await run(data, folder, $0) }
+        return try await folder.withBackEnd(options, rules: data.rules) {
+            try await run(data, folder, $0)
+        }
     }
 
     private func run(
         _ data: DemoData, _ folder: DemoFolder, _ backEnd: any DemoBackEnd
     ) async throws -> DemoReport {
+        let access = try await DemoAccess(
+            data.roles, folder, backEnd, program: options.program)
         let faults = NetworkFaults(
             seed: options.seed, lostAnswers: options.lostAnswers,
             lostRequests: options.lostRequests, cutStreams: options.cutStreams)
@@ -45,37 +49,42 @@ public struct Demo: Sendable {
             BadLine.Quality(bytesPerSecond: 300_000, secondsBetweenCuts: 1))
         defer { line.close() }
         let team = try await DemoTeam.open(
-            count: options.devices, folder, script: data.schema,
-            network: try network(folder, backEnd, faults, meter, line))
+            count: options.devices, folder, script: data.schema, roles: data.roles,
+            network: try network(access, backEnd, faults, meter, line))
         var report = DemoReport()
         report.seed = options.seed
         let clock = ContinuousClock()
-        for stage in [load(data), fill, work(with: backEnd)] {
+        for stage in [load(data), fill, work(with: backEnd, data.roles)] {
             report.seconds.append(try await clock.measure { try await stage(team) })
         }
-        let live = LiveStage(options: options, meter: meter) { tell(.live, $0, $1, $2) }
+        let live = LiveStage(options: options, meter: meter, roles: data.roles) {
+            tell(.live, $0, $1, $2)
+        }
         let watching = clock.now
         let (joiner, join) = try await live.run(team)
         report.join = join
         report.seconds.append(clock.now - watching)
+        var confirmed = 0
         report.seconds.append(
             try await clock.measure {
                 try await backEnd.awaitLog()
                 try await team.drain(tries: options.tries) { tell(.drain, $0, $1, $2) }
                 // The last saves are sent only now.
                 _ = try await joiner.sync(tries: options.tries)
+                confirmed = try await Purges(team: team, backEnd: backEnd, options: options).wait()
             })
         await joiner.client.close()
         report.seconds.append(
             try await clock.measure {
-                report.account = try await TeamAudit(
-                    team: team, backEnd: backEnd, token: folder.token, watchers: [team.joinerPath],
+                (report.account, report.views) = try await TeamAudit(
+                    team: team, backEnd: backEnd, token: access.office, watchers: [team.joinerPath],
                     progress: { tell(.audit, $0, $1, $2) }
                 ).run()
+                report.views?.confirmed = confirmed
             })
         report.story = backEnd.story
         let counts = faults.counts
-        report.live = meter.figures(devices: team.devices.map(\.number), end: .now)
+        report.live = meter.figures(devices: team.ofOffice.map(\.number), end: .now)
         report.live.cuts = counts.streamsCut + line.traffic.cuts
         report.exchanges = counts.exchanges
         report.lostAnswers = counts.answersLost
@@ -90,29 +99,35 @@ public struct Demo: Sendable {
     private static let numberAtTheEnd = 2
 
     /// Returns each device's way to its server, with the faults of the network. Devices of one
-    /// server share its kept connections. The first device that only works also has a bad line:
+    /// server and one user share its kept connections. The first device that only works also has a bad line:
     /// slow, and cut again and again.
     private func network(
-        _ folder: DemoFolder, _ backEnd: any DemoBackEnd, _ faults: NetworkFaults,
+        _ access: DemoAccess, _ backEnd: any DemoBackEnd, _ faults: NetworkFaults,
         _ meter: LiveMeter, _ line: BadLine
     ) throws -> DemoTeam.Network {
-        var bases: [URL: URLSessionTransport] = [:]
+        struct Way: Hashable {
+            let server: URL
+            let token: String
+        }
+        var bases: [Way: URLSessionTransport] = [:]
         // There is one more than the number of devices, because one joins.
         for number in 1...options.devices + 1 {
-            let address = backEnd.address(of: number)
-            guard bases[address] == nil else { continue }
-            bases[address] = try URLSessionTransport(server: address, token: folder.token)
+            let way = Way(server: backEnd.address(of: number), token: access.token(of: number))
+            guard bases[way] == nil else { continue }
+            bases[way] = try URLSessionTransport(server: way.server, token: way.token)
         }
         guard let address = URL(string: line.address) else {
             throw DemoError("The demo's line has no address.")
         }
-        let atTheEnd = try URLSessionTransport(server: address, token: folder.token)
+        let atTheEnd = try URLSessionTransport(
+            server: address, token: access.token(of: Self.numberAtTheEnd))
         return { [bases] number in
             if number == Self.numberAtTheEnd {
                 return LossyTransport(
                     base: atTheEnd, faults: faults, meter: meter, device: number)
             }
-            guard let base = bases[backEnd.address(of: number)] else {
+            let way = Way(server: backEnd.address(of: number), token: access.token(of: number))
+            guard let base = bases[way] else {
                 throw DemoError("The demo has no server for device \(number).")
             }
             return LossyTransport(base: base, faults: faults, meter: meter, device: number)
@@ -147,14 +162,14 @@ public struct Demo: Sendable {
         }
     }
 
-    /// Returns the stage of work. In each round every device saves a few times, and most of them
-    /// exchange.
-    private func work(with backEnd: any DemoBackEnd) -> Stage {
+    /// Returns the stage of work. In each round the office changes the coaches' rights, every device saves
+    /// a few times, and most of them exchange.
+    private func work(with backEnd: any DemoBackEnd, _ roles: DemoRoles?) -> Stage {
         { team in
             let isOver = Mutex(false)
             async let disturbance: Void = backEnd.disturb { isOver.withLock(\.self) }
             do {
-                try await self.rounds(until: { backEnd.isCalm })(team)
+                try await self.rounds(roles, until: { backEnd.isCalm })(team)
             } catch {
                 isOver.withLock { $0 = true }
                 throw error
@@ -166,12 +181,18 @@ public struct Demo: Sendable {
 
     /// Returns the stage of the wanted rounds. There are more if the back end's failures take
     /// longer.
-    private func rounds(until isCalm: @escaping @Sendable () -> Bool) -> Stage {
+    private func rounds(
+        _ roles: DemoRoles?, until isCalm: @escaping @Sendable () -> Bool
+    ) -> Stage {
         { team in
             let saves = Mutex(0)
             let options = options
             var round = 0
             while round < options.rounds || !isCalm() {
+                if let roles, let office = team.devices.first {
+                    var change = RightsChange(roles, seed: options.seed &+ UInt64(round))
+                    try await change.run(on: office)
+                }
                 let total = max(options.rounds, round + 1) * team.devices.count
                 try await team.each({ [round] device in
                     let made = try await Self.work(device, round: round, options)

@@ -7,6 +7,9 @@ import MartletTransfer
 struct DemoData {
     let schema: String
     let sources: [any ImportSource]
+    /// The policies, and the roles of the devices; nil for data of one's own, where all see everything.
+    let rules: String?
+    let roles: DemoRoles?
     /// Sentences about a schema that was inferred.
     let notes: [String]
 
@@ -20,8 +23,12 @@ struct DemoData {
                     label: "\(table.type) of seed \(options.seed), \(table.rows.count)")
             }
             notes = []
+            rules = Organisation.rules
+            roles = DemoRoles(devices: options.devices, coaches: options.size.coaches)
             return
         }
+        rules = nil
+        roles = nil
         let files = try CSVFile.find([folder])
         sources = files.map { CSVSource($0) }
         let beside = URL(fileURLWithPath: folder).appendingPathComponent("schema.sql")

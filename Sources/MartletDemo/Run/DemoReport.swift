@@ -14,6 +14,8 @@ public struct DemoReport: Hashable, Sendable {
     public var live = LiveFigures()
     /// The figures of a device that joined meanwhile.
     public var join = JoinFigures()
+    /// The figures of the devices whose users see a part; nil if all see everything.
+    public var views: ViewFigures?
     /// The number of bytes on disk.
     public var diskBytes = 0
     /// The duration of each stage, in order.
@@ -23,6 +25,7 @@ public struct DemoReport: Hashable, Sendable {
     public var isGood: Bool {
         account.isGood && live.withinSecond >= LiveFigures.leastWithinSecond
             && (join.began > 0 || !join.isSnapshotDue)
+            && views?.isGood != false
     }
 
     /// The whole time.

@@ -39,23 +39,30 @@ final class ServerProcess: Sendable {
     }
 
     /// Runs a command of the program to its end.
-    /// - Throws: `DemoError` with its output if it fails.
-    static func run(_ program: String, _ arguments: [String]) async throws {
+    /// - Parameter accepting: The statuses with which it may end.
+    /// - Returns: Its output.
+    /// - Throws: `DemoError` with its errors if it fails.
+    @discardableResult
+    static func run(
+        _ program: String, _ arguments: [String], accepting statuses: Set<Int32> = [0]
+    ) async throws -> String {
         let process = Process()
-        let output = Pipe()
+        let (output, errors) = (Pipe(), Pipe())
         process.executableURL = URL(fileURLWithPath: program)
         process.arguments = arguments
         process.standardInput = FileHandle.nullDevice
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = output
+        process.standardOutput = output
+        process.standardError = errors
         try process.run()
-        let said = output.fileHandleForReading.readDataToEndOfFile()
+        let answer = output.fileHandleForReading.readDataToEndOfFile()
+        let said = errors.fileHandleForReading.readDataToEndOfFile()
         process.waitUntilExit()
-        guard process.terminationStatus == 0 else {
+        guard statuses.contains(process.terminationStatus) else {
             throw DemoError(
                 "“martlet \(arguments.prefix(2).joined(separator: " "))” failed: "
                     + String(decoding: said.suffix(600), as: UTF8.self))
         }
+        return String(decoding: answer, as: UTF8.self)
     }
 
     /// Returns the address that the server printed when it began to listen.

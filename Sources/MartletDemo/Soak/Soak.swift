@@ -63,7 +63,7 @@ public struct Soak: Sendable {
             var report = try await work(crew, folder, backEnd, meter)
             team.devices = crew.map(\.device)
             try await team.drain(tries: options.demo.tries) { tell(.drain, $0, $1, $2) }
-            report.account = try await TeamAudit(
+            (report.account, _) = try await TeamAudit(
                 team: team, backEnd: backEnd, token: folder.token,
                 progress: { tell(.audit, $0, $1, $2) }
             ).run()

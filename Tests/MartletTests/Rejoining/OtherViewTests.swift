@@ -1,0 +1,95 @@
+import MartletModel
+import MartletProtocol
+import MartletStore
+import SQLiteFaults
+import SmallWorlds
+import Testing
+
+@testable import Martlet
+@testable import MartletDevice
+
+/// A device that is told that it may have records of another view begins again.
+@Suite("A device that gets another view")
+struct OtherViewTests {
+    private static let otherView = SyncCoder.encode(
+        Problem(status: 409, kind: "view", detail: "The device may have records of another view."))
+
+    /// Makes a difference with new players.
+    private static func players(_ numbers: ClosedRange<Int64>) -> ChangeSet {
+        let entries = numbers.map {
+            RecordEntry(id: .integer($0), revision: 9, attributes: ["name": .text("P\($0)")])
+        }
+        return DeviceFixture.difference(
+            9, TypeChanges(name: "players", update: entries.map(\.id), entries: entries))
+    }
+
+    @Test("keeps no row of the former one, if the first answer after that is lost")
+    func lostAnswer() throws {
+        let world = NodeFixture(try DeviceFixture()) { $0.sliceRecords = 2 }
+        let first = try #require(try world.handle(.wake(isUrgent: true)).sent)
+        _ = try world.answer(first.exchange, 9, [Self.players(1...9)])
+        // It stops when some rows of its first answer are in its tables.
+        #expect(try world.device.store.revision == 0)
+        #expect(try world.device.rows("SELECT id FROM players") != [])
+        _ = world.node.stop()
+
+        let second = try #require(try world.handle(.wake(isUrgent: true)).sent)
+        let refused = world.handle(
+            .answered(
+                exchange: second.exchange, status: 409, body: Self.otherView, retryAfter: nil))
+        let third = try #require(try refused.sent)
+        _ = world.handle(.failed(exchange: third.exchange, SyncError(.offline, "lost")))
+
+        let fourth = try #require(try world.handle(.wake(isUrgent: true)).sent)
+        var told = try world.answer(fourth.exchange, 9, [Self.players(3...3)])
+        while told.actions.contains(where: { if case .applyNext = $0 { true } else { false } }) {
+            told = world.handle(.applyNext(exchange: fourth.exchange))
+        }
+        #expect(told.error == nil)
+        #expect(try world.device.store.revision == 9)
+        #expect(try world.device.rows("SELECT id, name FROM players") == [[3, "P3"]])
+    }
+
+    private struct Stopped: Error {}
+
+    @Test("does not send sets again that the server has, if it was emptied between two revisions")
+    func emptied() throws {
+        let world = try SmallWorld("view-emptied")
+        let mine = try world.device()
+        try mine.write { try $0.insert("teams", ["name": "First"]) }
+        try mine.sync(with: world.server)
+        mine.pace.sliceRecords = 1
+        mine.isAlone = true
+        mine.close()
+        try mine.open()
+        for number in 2...3 {
+            try mine.write { try $0.insert("teams", ["name": .text("Team \(number)")]) }
+        }
+        let own = try mine.store.queuedIdentifiers()
+        #expect(own.count == 2)
+        // The server confirms both. The device stops after the first, at a revision without a hash.
+        #expect(throws: Stopped.self) {
+            try mine.sync(with: world.server) {
+                if try $0.revision == 2 { throw Stopped() }
+            }
+        }
+        #expect(try mine.store.standing.lineage == nil)
+        try mine.beginRefetching()
+        #expect(try mine.store.standing.refetching?.goal == 2)
+        #expect(try mine.store.standing.former?.revision == 1)
+
+        var sent: [String] = []
+        var isFirst = true
+        try mine.sync { body in
+            sent += try SyncCoder.decodeRequest(body).changeSets.compactMap(\.identifier)
+            guard isFirst else { return try world.server.answer(body) }
+            isFirst = false
+            return (409, Self.otherView)
+        }
+        #expect(mine.errors.isEmpty)
+        #expect(sent == [own[1]])
+        #expect(try mine.store.outboxCount == 0 && mine.store.parked().isEmpty)
+        let names = try mine.store.local.rows("SELECT name FROM teams ORDER BY id")
+        #expect(names.map(\.values) == [["First"], ["Team 2"], ["Team 3"]])
+    }
+}
