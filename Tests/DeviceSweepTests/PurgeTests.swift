@@ -406,12 +406,12 @@ struct PurgeTests {
         try office.write { context in
             for number in 0..<count {
                 let length = Int(random.next() % 200)
-                _ = try context.insert(
+                try context.insert(
                     "birds",
                     [
-                        "id": .text(String(random.next(), radix: 36)), "owner": "bob",
+                        "owner": "bob",
                         "body": .text("starling\(number)." + String(repeating: "x", count: length)),
-                    ])
+                    ], id: String(random.next(), radix: 36))
             }
         }
         try exchange(office, as: Self.office)

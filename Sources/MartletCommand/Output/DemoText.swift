@@ -45,9 +45,7 @@ enum DemoText {
             "rows hidden      \(views.hidden), from \(views.devices) devices of \(views.people) coaches",
             "moves            \(views.moves) into a view or out of it",
             "purges confirmed \(views.confirmed)/\(views.devices)",
-            "leaks            \(views.leaks)"
-                + (views.copies == 0
-                    ? "" : "; copies of rows in the free space of pages: \(views.copies)"),
+            "leaks            \(views.leaks)",
         ]
     }
 
@@ -112,7 +110,6 @@ enum DemoText {
             ("rowsHidden", .integer(Int64(views.hidden))), ("moves", .integer(Int64(views.moves))),
             ("purgesConfirmed", .integer(Int64(views.confirmed))),
             ("leaks", .integer(Int64(views.leaks))),
-            ("copies", .integer(Int64(views.copies))),
         ])
     }
 

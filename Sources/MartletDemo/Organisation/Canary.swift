@@ -9,20 +9,17 @@ enum Canary {
     static func text(_ type: String, _ id: Int) -> String { "canary-\(type)-\(id);" }
 
     /// Returns the canaries in a text.
-    static func all(in text: String) -> Set<String> {
-        let bytes = [UInt8](text.utf8)
-        return Set(ranges(in: bytes).map { String(decoding: bytes[$0], as: UTF8.self) })
-    }
+    static func all(in text: String) -> Set<String> { all(in: [UInt8](text.utf8)) }
 
-    /// Returns the positions of all canaries in bytes.
+    /// Returns the canaries in the bytes of a file.
     /// - Complexity: O(*n*).
-    static func ranges(in bytes: [UInt8]) -> [Range<Int>] {
-        var found: [Range<Int>] = []
+    static func all(in bytes: [UInt8]) -> Set<String> {
+        var found: Set<String> = []
         var first = 0
         for index in bytes.indices where bytes[index] == end {
             let room = bytes[max(first, index - longest)..<index]
             if let start = starts.compactMap({ last($0, in: room) }).max() {
-                found.append(start..<index + 1)
+                found.insert(String(decoding: bytes[start...index], as: UTF8.self))
             }
             first = index + 1
         }

@@ -1,0 +1,115 @@
+import Foundation
+import RandomKit
+import TestFolders
+import Testing
+
+@testable import SQLiteKit
+
+@Suite("Bytes of pages that hold nothing")
+struct GapTests {
+    private static let records = 1_600
+
+    private func mark(_ number: Int) -> String { "starling\(number)." }
+
+    /// Makes a file whose pages have been split and joined, with some of its records deleted.
+    private func prepare(_ path: String, settings: String) throws -> Connection {
+        let connection = try Connection(path: path)
+        try connection.execute(
+            """
+            \(settings); PRAGMA journal_mode = WAL; PRAGMA secure_delete = ON;
+            CREATE TABLE birds (id TEXT PRIMARY KEY, body TEXT NOT NULL, size INTEGER);
+            CREATE INDEX sizes ON birds (size, body);
+            """)
+        var random = SplitMix64(seed: 7)
+        for number in 0..<Self.records {
+            let key = String(random.next(), radix: 36)
+            let body = mark(number) + String(repeating: "x", count: Int(random.next() % 300))
+            try connection.execute(
+                "INSERT INTO birds VALUES ('\(key)', '\(body)', \(random.next() % 90))")
+        }
+        try connection.execute("UPDATE birds SET body = body || 'longer' WHERE size < 30")
+        try connection.execute("DELETE FROM birds WHERE size > 5")
+        return connection
+    }
+
+    private func marks(in path: String) throws -> Int {
+        let bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+        let text = String(decoding: bytes, as: UTF8.self)
+        return (0..<Self.records).count { text.contains(mark($0)) }
+    }
+
+    private func overwrite(_ connection: Connection) throws {
+        var page: Int64 = 1
+        while true {
+            #expect(try connection.integer("PRAGMA wal_checkpoint(TRUNCATE)") == 0)
+            let step = try connection.transaction {
+                defer { try? connection.execute("UPDATE progress SET at = at + 1") }
+                return try connection.overwriteGaps(from: page, count: 16)
+            }
+            guard case .next(let next) = step else { return #expect(step == .done) }
+            #expect(next > page)
+            page = next
+        }
+    }
+
+    @Test(
+        "are overwritten, and nothing else is",
+        arguments: [
+            "PRAGMA auto_vacuum = INCREMENTAL", "PRAGMA page_size = 512; PRAGMA auto_vacuum = FULL",
+            "PRAGMA page_size = 65536",
+        ])
+    func overwrites(settings: String) throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path + "/birds.sqlite"
+        let connection = try prepare(path, settings: settings)
+        try connection.execute(
+            "CREATE TABLE progress (at INTEGER); INSERT INTO progress VALUES (0)")
+        let other = try Connection(path: path)
+        try other.execute("PRAGMA secure_delete = ON")
+        func content() throws -> [String] {
+            try connection.prepare("SELECT id || body || size FROM birds ORDER BY id")
+                .rows { (row) throws(SQLiteError) in row.text(0) }
+        }
+        let before = try content()
+        // The other connection has the pages in its memory.
+        #expect(try other.integer("SELECT sum(length(body)) FROM birds") != nil)
+        try overwrite(connection)
+        #expect(try content() == before)
+        #expect(try connection.text("PRAGMA integrity_check") == "ok")
+        #expect(try marks(in: path) == before.count)
+        // Nobody brings the bytes back.
+        try other.execute("UPDATE birds SET body = body || '.'")
+        #expect(try other.integer("PRAGMA wal_checkpoint(TRUNCATE)") == 0)
+        #expect(try marks(in: path) == before.count)
+        #expect(try connection.text("PRAGMA integrity_check") == "ok")
+    }
+
+    @Test("are left alone while the log has pages, and in files of other modes")
+    func leaves() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path + "/birds.sqlite"
+        let connection = try prepare(path, settings: "")
+        let step = try connection.transaction {
+            try connection.overwriteGaps(from: 1, count: 9)
+        }
+        #expect(step == .logIsUsed)
+        let plain = try Connection(path: folder.path + "/plain.sqlite")
+        try plain.execute("CREATE TABLE one (two)")
+        let none = try plain.transaction { try plain.overwriteGaps(from: 1, count: 9) }
+        #expect(none == .done)
+    }
+
+    @Test("are found only in pages of b-trees")
+    func pages() {
+        var page = [UInt8](repeating: 7, count: 512)
+        #expect(PageLayout.gap(of: page) == nil)
+        page.replaceSubrange(0..<10, with: [13, 0, 0, 0, 1, 1, 240, 0, 1, 250])
+        #expect(PageLayout.gap(of: page) == 10..<496)
+        // A cell or a free block in front of the cells.
+        page[9] = 200
+        #expect(PageLayout.gap(of: page) == nil)
+        page[9] = 250
+        page[2] = 20
+        #expect(PageLayout.gap(of: page) == nil)
+    }
+}
