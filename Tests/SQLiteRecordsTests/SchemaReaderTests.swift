@@ -35,6 +35,24 @@ struct SchemaReaderTests {
     }
 
     @Test(
+        "a default that is a literal of the column's kind is known",
+        arguments: [
+            ("TEXT DEFAULT 'it''s'", Value.text("it's")), ("TEXT DEFAULT ''", .text("")),
+            ("INT DEFAULT -3", .integer(-3)), ("REAL DEFAULT 1.5", .real(1.5)),
+            ("BOOLEAN DEFAULT TRUE", .boolean(true)), ("BOOLEAN DEFAULT 0", .boolean(false)),
+            ("NUMERIC DEFAULT 7", .text("7")), ("NUMERIC TEXT DEFAULT '1.50'", .text("1.50")),
+            ("DATE DEFAULT '2026-05-31'", .text("2026-05-31")), ("TEXT DEFAULT CURRENT_DATE", nil),
+            ("TEXT DEFAULT ('a' || 'b')", nil), ("NUMERIC DEFAULT 1.50", nil),
+            ("BLOB DEFAULT 'x'", nil), ("INT DEFAULT 'x'", nil), ("INT", nil),
+        ])
+    func defaults(column: String, value: Value?) throws {
+        let schema = try read("CREATE TABLE t (id INTEGER PRIMARY KEY, c \(column))")
+        let attribute = try #require(schema["t"]?[attribute: "c"])
+        #expect(attribute.defaultValue == value)
+        #expect(attribute.isDefault(.null) == !attribute.hasDefault)
+    }
+
+    @Test(
         "a JSON column holds documents as SQLite keeps them: numbers as numbers, unless it says TEXT",
         arguments: [("1.50", Value.real(1.5)), ("7", .integer(7)), (#"{"a":1.50}"#, nil)])
     func jsonColumns(document: String, number: Value?) throws {

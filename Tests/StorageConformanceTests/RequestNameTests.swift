@@ -25,6 +25,19 @@ struct RequestNameTests {
         #expect(bare.clientID == nil && bare.from == nil && bare.request == nil)
     }
 
+    @Test("NUL in a name is refused, also in the fingerprint of rules", arguments: StorageKind.all)
+    func nul(kind: StorageKind) async throws {
+        let server = try await TestDataSet(kind, "CREATE TABLE teams (id INTEGER PRIMARY KEY)")
+        for member in ["clientId", "rules"] {
+            let request = "{\"\(member)\":\"a\\u0000b\",\"maxRevision\":0,\"changeSets\":[]}"
+            guard case .failure(let problem) = try server.process([request])[0] else {
+                Issue.record("NUL in \(member) is accepted")
+                continue
+            }
+            #expect(problem.kind == "invalidRequest" && problem.detail.contains("NUL"))
+        }
+    }
+
     @Test(
         "is cut where the device says, and one set always comes", arguments: StorageKind.all,
         [1, 12_000, 100_000])

@@ -306,7 +306,8 @@ extension Schema {
                 guard attribute.name == name else { return attribute }
                 return Attribute(
                     name: new, kind: attribute.kind, isRequired: attribute.isRequired,
-                    hasDefault: attribute.hasDefault, isGenerated: attribute.isGenerated,
+                    hasDefault: attribute.hasDefault, defaultValue: attribute.defaultValue,
+                    isGenerated: attribute.isGenerated,
                     keepsDigits: attribute.keepsDigits)
             })
         return replacing(renamed)

@@ -417,8 +417,7 @@ extension Rebase {
                 let newest = touchedByOthers[change.key], newest > change.baseRevision
             {
                 let name = try store.typeName(ofNumber: change.number)
-                return ReplayRefusal(
-                    .stale, "Someone else changed the same record of \(name) first.")
+                return .overtaken(name)
             }
         }
         return nil
@@ -431,9 +430,7 @@ extension Rebase {
         else { return nil }
         if case .integer(let id) = change.id, id < 0 { return nil }
         guard try Purge(store: store).isAway(change.key) else { return nil }
-        let name = try store.typeName(ofNumber: change.number)
-        return ReplayRefusal(
-            .permission, "A record of \(name) is no longer among those that you may see.")
+        return .hidden(try store.typeName(ofNumber: change.number))
     }
 
     /// Leaves a set unapplied. One that was sent may have been accepted, so it waits for its

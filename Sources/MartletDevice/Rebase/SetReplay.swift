@@ -13,6 +13,16 @@ struct ReplayRefusal: Error {
         self.reason = reason
         self.message = message
     }
+
+    /// Returns the refusal of a change to a record that the user may not see any more.
+    static func hidden(_ type: String) -> ReplayRefusal {
+        ReplayRefusal(.permission, "A record of \(type) is no longer among those that you may see.")
+    }
+
+    /// Returns the refusal of a change to a record that another device has changed.
+    static func overtaken(_ type: String) -> ReplayRefusal {
+        ReplayRefusal(.stale, "Someone else changed the same record of \(type) first.")
+    }
 }
 
 /// Applies one own set again, on top of the confirmed state.
@@ -116,8 +126,8 @@ struct SetReplay {
     private func isGone(_ type: Int) -> ReplayRefusal {
         ReplayRefusal(
             .stale,
-            "A record of \(store.schema.types[type].name) is not there any more: it was deleted elsewhere,"
-                + " or the server was restored from a backup that lacks it.")
+            "A record of \(store.schema.types[type].name) is not there any more: it was deleted, you may"
+                + " not see it any more, or the server was restored from a backup that lacks it.")
     }
 
     private func check(_ changes: [StoredChange]) throws {

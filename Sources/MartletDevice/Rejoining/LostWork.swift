@@ -15,6 +15,8 @@ struct LostWork {
     let store: LocalStore
     /// The newest revision that both histories share.
     let common: Revision
+    /// True if the history is the device's own, and its user may see other records than the device has.
+    let isForView: Bool
     /// Milliseconds since 1970.
     let now: Int64
     /// The number of sets that the server had accepted and that are sent once more.
@@ -31,8 +33,11 @@ struct LostWork {
     /// See `ConfirmedSets.mostBytes`.
     private let mostKeptBytes: Int64
 
-    init(store: LocalStore, common: Revision, now: Int64, mostKeptBytes: Int64) {
+    init(
+        store: LocalStore, common: Revision, isForView: Bool, now: Int64, mostKeptBytes: Int64
+    ) {
         self.mostKeptBytes = mostKeptBytes
+        self.isForView = isForView
         self.store = store
         self.common = common
         self.now = now
@@ -202,6 +207,7 @@ struct LostWork {
         // exists.
         if case .integer(let id) = change.id, id < 0 { return }
         guard let truth else {
+            if isForView { throw ReplayRefusal.hidden(name) }
             throw ReplayRefusal(
                 .stale,
                 "The server was restored from a backup that does not have the record of \(name).")
@@ -211,6 +217,7 @@ struct LostWork {
             rebase.ownRevisions[change.key] == truth.revision
             && (old != change.key || !rebase.isNew(change.key))
         guard isOwnWork || LostHistory.hasSeen(truth, base: base, common: common) else {
+            if isForView { throw ReplayRefusal.overtaken(name) }
             throw ReplayRefusal(
                 .stale,
                 "The server was restored from a backup, and the record of \(name) is another one"

@@ -88,11 +88,7 @@ final class DifferenceScan {
             statement.bind(2, integer: last)
             return statement
         }
-        var held: [String?] = []
-        for number in views.held { held.append(try parts(of: number)) }
-        let scan = ViewScan(
-            held: held, shown: try parts(of: views.view.number), types: sources.keys.sorted(),
-            given: views.given)
+        let scan = try ViewScan(views, types: sources.keys.sorted(), parts: parts)
         // The text has the numbers of the views, so it is not kept.
         let statement = try connection.prepare(
             scan.sql(Self.dialect, membersFirst: try areFew(scan.shownTypeViews, request.since))

@@ -40,15 +40,17 @@ struct EmbeddedViews: ViewStorage {
         }
     }
 
-    func viewNumber(of parts: [Int64]) throws(StorageFault) -> Int64 {
+    func viewNumber(of parts: [Int64], now: Int64) throws(StorageFault) -> Int64 {
         try store.working { (session) throws(SQLiteError) in
             let text = ViewScan.text(of: zip(session.numbers, parts))
             let make = try session.connection.statement(
                 """
-                INSERT INTO martlet_views (parts) SELECT ?1 \
+                INSERT INTO martlet_views (number, parts) SELECT max(?2, 1 + coalesce(\
+                (SELECT seq FROM sqlite_sequence WHERE name = 'martlet_views'), 0)), ?1 \
                 WHERE NOT EXISTS (SELECT 1 FROM martlet_views WHERE parts = ?1)
                 """)
             make.bind(1, text: text)
+            make.bind(2, integer: now)
             try make.run()
             let find = try session.connection.statement(
                 "SELECT number FROM martlet_views WHERE parts = ?1")
@@ -241,6 +243,71 @@ struct EmbeddedViews: ViewStorage {
             note.bind(5, text: receipt.removed.text)
             note.bind(6, integer: now)
             try note.run()
+        }
+    }
+
+    func kept() throws(StorageFault) -> (views: [KeptView], typeViews: [Int64]) {
+        try store.working { (session) throws(SQLiteError) in
+            let find = try session.connection.statement(
+                """
+                SELECT v.number, v.parts, coalesce(g.last, 0) FROM martlet_views AS v LEFT JOIN \
+                (SELECT view, max(last) AS last FROM martlet_given WHERE view > 0 GROUP BY view) AS g \
+                ON g.view = v.number ORDER BY v.number
+                """)
+            defer { find.reset() }
+            var views: [KeptView] = []
+            while try find.step() {
+                views.append(
+                    KeptView(
+                        number: find.integer(0), parts: find.text(1), last: find.integer(2)))
+            }
+            let list = try session.connection.statement(
+                "SELECT number FROM martlet_type_views ORDER BY number")
+            defer { list.reset() }
+            var numbers: [Int64] = []
+            while try list.step() { numbers.append(list.integer(0)) }
+            return (views, numbers)
+        }
+    }
+
+    func removeViews(_ numbers: [Int64]) throws(StorageFault) {
+        try store.working { (session) throws(SQLiteError) in
+            for number in numbers {
+                let remove = try session.connection.statement(
+                    "DELETE FROM martlet_views WHERE number = ?1")
+                remove.bind(1, integer: number)
+                try remove.run()
+            }
+            try session.connection.run(
+                """
+                DELETE FROM martlet_given AS g WHERE view > 0 \
+                AND NOT EXISTS (SELECT 1 FROM martlet_views WHERE number = g.view) \
+                AND EXISTS (SELECT 1 FROM martlet_given AS o WHERE o.principal = g.principal \
+                AND o.view >= 0 AND (o.last, o.view) > (g.last, g.view))
+                """)
+        }
+    }
+
+    func removeTypeView(_ number: Int64, records: Int) throws(StorageFault) -> Int {
+        try store.working { (session) throws(SQLiteError) in
+            let connection = session.connection
+            try connection.run(
+                """
+                DELETE FROM martlet_members WHERE view = \(number) AND id IN \
+                (SELECT id FROM martlet_members WHERE view = \(number) LIMIT \(records))
+                """)
+            let removed = Int(connection.changes)
+            if removed < records {
+                try connection.run("DELETE FROM martlet_type_views WHERE number = \(number)")
+                try connection.run("DELETE FROM martlet_given WHERE view = \(-number)")
+            } else {
+                try connection.run(
+                    """
+                    UPDATE martlet_type_views SET key = CAST('removed \(number)' AS BLOB) \
+                    WHERE number = \(number)
+                    """)
+            }
+            return removed
         }
     }
 

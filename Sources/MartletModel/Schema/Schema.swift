@@ -101,6 +101,8 @@ package struct Attribute: Hashable, Sendable {
     package let isRequired: Bool
     /// Whether the column has a default value.
     package let hasDefault: Bool
+    /// The default value; nil if there is none, or it is not a constant that is known here.
+    package let defaultValue: Value?
     /// Whether the database computes the value. Devices and the server never write such a column.
     package let isGenerated: Bool
     /// Whether a numeric is stored with all its digits; if not, one with many digits would be
@@ -109,14 +111,20 @@ package struct Attribute: Hashable, Sendable {
 
     package init(
         name: String, kind: AttributeKind, isRequired: Bool = false, hasDefault: Bool = false,
-        isGenerated: Bool = false, keepsDigits: Bool = false
+        defaultValue: Value? = nil, isGenerated: Bool = false, keepsDigits: Bool = false
     ) {
         self.name = name
         self.kind = kind
         self.isRequired = isRequired
         self.hasDefault = hasDefault
+        self.defaultValue = defaultValue
         self.isGenerated = isGenerated
         self.keepsDigits = keepsDigits
+    }
+
+    /// Returns whether a new record has this value if it is given none.
+    package func isDefault(_ value: Value) -> Bool {
+        hasDefault ? value == defaultValue : value == .null
     }
 }
 

@@ -127,11 +127,7 @@ struct DifferenceScan {
     /// Returns the query that lists the records.
     private func listing(_ request: DifferenceRequest) throws(PostgresError) -> String {
         guard let views = request.views else { return Self.recordsSQL }
-        var held: [String?] = []
-        for number in views.held { held.append(try parts(of: number)) }
-        let scan = ViewScan(
-            held: held, shown: try parts(of: views.view.number),
-            types: model.positions.keys.sorted(), given: views.given)
+        let scan = try ViewScan(views, types: model.positions.keys.sorted(), parts: parts)
         return """
             SELECT position, type, id, own, gone, hidden FROM (\(scan.sql(Self.dialect))) AS p \
             WHERE (position, type, id) > ($1, $2, $3) AND $4::bigint IS NOT NULL \

@@ -55,16 +55,19 @@ struct PostgresViews: ViewStorage {
         }
     }
 
-    func viewNumber(of parts: [Int64]) throws(StorageFault) -> Int64 {
+    func viewNumber(of parts: [Int64], now: Int64) throws(StorageFault) -> Int64 {
         try store.working { (session) throws(PostgresError) in
             let text = PostgresValue.text(
                 ViewScan.text(of: zip(session.tables.map(\.number), parts)))
             let rows = try run(
                 PostgresStatement(
                     """
-                    INSERT INTO _martlet.views (parts) SELECT $1::text \
+                    INSERT INTO _martlet.views (number, parts) OVERRIDING SYSTEM VALUE \
+                    SELECT pg_catalog.setval(s.name, greatest(pg_catalog.nextval(s.name), $2)), $1::text \
+                    FROM (SELECT pg_catalog.pg_get_serial_sequence('_martlet.views', 'number')\
+                    ::pg_catalog.regclass AS name) AS s \
                     WHERE NOT EXISTS (SELECT 1 FROM _martlet.views WHERE parts = $1::text)
-                    """, [text]),
+                    """, [text, .integer(now)]),
                 PostgresStatement("SELECT number FROM _martlet.views WHERE parts = $1", [text]),
                 on: session)
             guard rows.count == 1 else {
@@ -243,6 +246,74 @@ struct PostgresViews: ViewStorage {
                         .integer(receipt.removed.count), .text(receipt.removed.text),
                         .integer(now),
                     ]), on: session)
+        }
+    }
+
+    func kept() throws(StorageFault) -> (views: [KeptView], typeViews: [Int64]) {
+        try store.working { (session) throws(PostgresError) in
+            let rows = try run(
+                PostgresStatement(
+                    """
+                    SELECT v.number, v.parts, coalesce(g.last, 0) FROM _martlet.views AS v LEFT JOIN \
+                    (SELECT view, max(last) AS last FROM _martlet.given WHERE view > 0 GROUP BY view) \
+                    AS g ON g.view = v.number ORDER BY v.number
+                    """), on: session)
+            let views = try (0..<rows.count).map { (row) throws(PostgresError) in
+                KeptView(
+                    number: try rows.integer(row, 0), parts: try rows.text(row, 1),
+                    last: try rows.integer(row, 2))
+            }
+            let list = try run(
+                PostgresStatement("SELECT number FROM _martlet.type_views ORDER BY number"),
+                on: session)
+            let numbers = try (0..<list.count).map { (row) throws(PostgresError) in
+                try list.integer(row, 0)
+            }
+            return (views, numbers)
+        }
+    }
+
+    func removeViews(_ numbers: [Int64]) throws(StorageFault) {
+        try store.working { (session) throws(PostgresError) in
+            _ = try run(
+                PostgresStatement(
+                    "DELETE FROM _martlet.views WHERE number = ANY ($1::bigint[])",
+                    [PendingWrites.integers(numbers)]),
+                PostgresStatement(
+                    """
+                    DELETE FROM _martlet.given AS g WHERE view > 0 \
+                    AND NOT EXISTS (SELECT 1 FROM _martlet.views AS v WHERE v.number = g.view) \
+                    AND EXISTS (SELECT 1 FROM _martlet.given AS o WHERE o.principal = g.principal \
+                    AND o.view >= 0 AND (o.last, o.view) > (g.last, g.view))
+                    """), on: session)
+        }
+    }
+
+    func removeTypeView(_ number: Int64, records: Int) throws(StorageFault) -> Int {
+        try store.working { (session) throws(PostgresError) in
+            let answers = try session.run(
+                session.takePending() + [
+                    PostgresStatement(
+                        """
+                        DELETE FROM _martlet.members WHERE view = $1 AND id IN \
+                        (SELECT id FROM _martlet.members WHERE view = $1 LIMIT $2)
+                        """, [.integer(number), .integer(Int64(records))])
+                ])
+            let removed = answers.last?.affectedCount ?? 0
+            guard removed < records else {
+                _ = try run(
+                    PostgresStatement(
+                        "UPDATE _martlet.type_views SET key = $2 WHERE number = $1",
+                        [.integer(number), .binary(Array("removed \(number)".utf8))]), on: session)
+                return removed
+            }
+            _ = try run(
+                PostgresStatement(
+                    "DELETE FROM _martlet.type_views WHERE number = $1", [.integer(number)]),
+                PostgresStatement(
+                    "DELETE FROM _martlet.given WHERE view = $1", [.integer(-number)]),
+                on: session)
+            return removed
         }
     }
 

@@ -136,6 +136,7 @@ struct TableReading {
         guard let type = catalogue.resolved(source) else { return nil }
         let isComputed = source.isGenerated || source.identity == "a"
         let standard = isComputed ? nil : source.expression ?? type.standard
+        let deviceDefault = standard.flatMap { DeviceDefault.text($0, type.form) }
         let hasDefault = !isComputed && (standard != nil || !source.identity.isEmpty)
         return Column(
             source: source,
@@ -145,8 +146,11 @@ struct TableReading {
             attribute: Attribute(
                 name: source.name, kind: type.form.kind,
                 isRequired: (source.isRequired || type.isRequired) && !isComputed,
-                hasDefault: hasDefault, keepsDigits: type.form == .numeric),
-            deviceDefault: standard.flatMap { DeviceDefault.text($0, type.form) })
+                hasDefault: hasDefault,
+                defaultValue: deviceDefault.flatMap {
+                    DefaultLiteral.value($0, type.form.kind)
+                }, keepsDigits: type.form == .numeric),
+            deviceDefault: deviceDefault)
     }
 
     /// The unique lists of columns, except the key and lists with expressions.

@@ -36,7 +36,7 @@ package struct JudgedSet: Sendable {
         package var hidden: Set<RecordAddress> = []
         /// The first of the others that he may not change.
         package var finding: Finding?
-        /// The updates that only empty references to records that the set deletes.
+        /// The updates that only do with references what ON DELETE actions do if the set deletes their records.
         fileprivate var actions: Set<RecordAddress> = []
 
         package init() {}
@@ -59,7 +59,7 @@ package struct JudgedSet: Sendable {
         let deleted = try deleted(by: evaluator, &former)
         for change in updates {
             guard let old = try shown(change, evaluator, &former) else { continue }
-            if deleted.empty(change.attributes, of: old, change.address.type) {
+            if deleted.change(change.attributes, of: old, change.address.type) {
                 former.actions.insert(change.address)
             } else if former.finding == nil {
                 former.finding = try evaluator.refusalToUpdate(
@@ -68,8 +68,9 @@ package struct JudgedSet: Sendable {
             }
         }
         for change in creates where former.finding == nil {
+            let type = change.address.type
             former.finding = evaluator.lackedPrivilege(
-                .insert, change.attributes.names, of: change.address.type
+                .insert, evaluator.columnsToInsert(change.attributes, of: type), of: type
             ).map { Finding(address: change.address, command: .insert, refusal: $0) }
         }
         return former
@@ -137,8 +138,9 @@ package struct JudgedSet: Sendable {
             after[change.address].map { self.written($0, change, schema, deleted) }
         }
         for create in creates {
-            let (address, columns) = (create.address, create.attributes.names)
+            let address = create.address
             guard let row = written(create) else { continue }
+            let columns = evaluator.columnsToInsert(create.attributes, of: address.type)
             if let found = try evaluator.refusalToInsert(row, columns: columns, of: address.type) {
                 return Finding(address: address, command: .insert, refusal: found)
             }
@@ -199,14 +201,22 @@ private struct DeletedRecords {
         }
     }
 
-    /// Returns whether a change is only that of actions that empty a row's references to these records.
-    func empty(_ attributes: Attributes, of row: RuleRow, _ type: Int) -> Bool {
+    /// Returns whether a change is only that of actions that empty a row's references to these records, or
+    /// give them their default.
+    func change(_ attributes: Attributes, of row: RuleRow, _ type: Int) -> Bool {
         guard !records.isEmpty, !attributes.isEmpty else { return false }
+        let type = (number: type, model: schema.types[type])
         return zip(attributes.names, attributes.values).allSatisfy { name, value in
-            value == .null
-                && schema.types[type].references.contains {
-                    $0.attribute == name && $0.onDelete == .setNull && isHeld($0, by: row, type)
-                }
+            type.model.references.contains {
+                guard $0.attribute == name else { return false }
+                let isAction =
+                    switch $0.onDelete {
+                    case .setNull: value == .null
+                    case .setDefault: type.model[attribute: name]?.isDefault(value) == true
+                    case .noAction, .restrict, .cascade: false
+                    }
+                return isAction && isHeld($0, by: row, type.number)
+            }
         }
     }
 

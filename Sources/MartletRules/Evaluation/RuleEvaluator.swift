@@ -73,6 +73,17 @@ package struct RuleEvaluator {
             ?? refusal(of: row, of: type, .insert, { $0.check ?? $0.using })
     }
 
+    /// Returns the columns of a new record for which somebody needs the privilege to insert: a value that
+    /// the record gets anyway does not count.
+    ///
+    /// A device sends new records with the values that defaults gave them.
+    package func columnsToInsert(_ attributes: Attributes, of type: Int) -> [String] {
+        let type = program.schema.types[type]
+        return zip(attributes.names, attributes.values).filter { name, value in
+            type[attribute: name]?.isDefault(value) != true
+        }.map(\.0)
+    }
+
     /// Returns whether the viewer may create some row, as far as it can be told without its values.
     package func mayInsertSome(of type: Int, columns: [String]) -> Bool {
         guard lackedPrivilege(.insert, columns, of: type) == nil else { return false }

@@ -70,7 +70,9 @@ final class Writer: BatchWriter {
         guard let newest = keepRevisions else { return false }
         let worthwhile = min(Int64(DataSetNode.entriesPerStep), max(1, newest / 4))
         let isDue = try? opened.node.here { node in
-            guard node.compactable(keeping: newest) >= worthwhile else { return false }
+            guard node.compactable(keeping: newest) >= worthwhile || node.hasUnusedViews else {
+                return false
+            }
             let step = node.compact(keeping: newest)
             opened.reports.metrics.countCompaction(emptied: step.emptied)
             guard let fault = node.takeFault() else { return !step.isDone }

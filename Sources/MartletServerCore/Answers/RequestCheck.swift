@@ -37,7 +37,7 @@ enum RequestCheck {
             return Problem(
                 status: 400, kind: "invalidRequest",
                 detail: """
-                    “clientId”, or an “identifier” or “dependencyIdentifier” of a change set, holds \
+                    “clientId”, “rules”, or an “identifier” or “dependencyIdentifier” of a change set, holds \
                     NUL (U+0000), which not every database can keep; such a name cannot be told \
                     from another one, so name them without it
                     """)
@@ -61,9 +61,9 @@ enum RequestCheck {
         return nil
     }
 
-    /// Returns the names in a request that a storage keeps and finds by their bytes.
+    /// Returns the names in a request that a server keeps and finds by their bytes.
     private static func names(of request: SyncRequest) -> [String] {
-        var names = request.clientID.map { [$0] } ?? []
+        var names = [request.clientID, request.rules].compactMap { $0 }
         for set in request.changeSets {
             if let identifier = set.identifier { names.append(identifier) }
             if let dependency = set.dependencyIdentifier { names.append(dependency) }

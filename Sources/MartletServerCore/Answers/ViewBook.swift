@@ -99,7 +99,8 @@ package final class ViewBook: Sendable {
                 !state.asksDay
             else { return .unknown }
             let held = ViewBook.held(since: since, lineage, of: known.view.number)
-            let change = ViewChange(held: held, view: known.view, given: known.given)
+            let change = ViewChange(
+                held: held, view: known.view, given: known.given, last: known.last)
             return change.isMove ? .unknown : .limited(change)
         }
     }
@@ -133,6 +134,9 @@ package final class ViewBook: Sendable {
             }
         }
     }
+
+    /// The numbers of the views from which answers are limited without the writer.
+    var numbers: Set<Int64> { state.withLock { Set($0.views.values.map(\.view.number)) } }
 
     // MARK: - Changes
 

@@ -174,11 +174,15 @@ extension DataSetFeed {
             views.mayConcern(request.principal, since: request.since, head: head.revision)
         {
             made = behind(request, head)
-        } else if request.mustExchange || hasOtherView(request, head) {
-            // It has the newest revision, but perhaps of another view.
+        } else if request.mustExchange || request.goesOn || hasOtherView(request, head) {
+            // It has the newest revision, but perhaps of another view, or not all of it.
             made = behind(request, head, goesOn: nil)
         } else {
-            made = finished([], try frame(from: request.since, request.since, head, builder), [])
+            // The lineage of a part names its view, which only the listener knows.
+            let frame = DeltaBatch(
+                from: request.since, deltas: [], nextVersion: request.since, dataSet: identity,
+                lineage: request.lineage)
+            made = finished([], frame, [])
             made.known = head.revision
             made.isTracked = isTracked
         }

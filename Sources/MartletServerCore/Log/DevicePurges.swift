@@ -69,11 +69,13 @@ package struct DevicePurges {
                 purges.append(purge(row, .seesAll))
                 continue
             }
-            guard row[2] == shown, let revision = row[3].flatMap({ Int64($0) }) else {
+            // A view that was removed has changed since the device was here.
+            guard row[2] == shown, let revision = row[3].flatMap({ Int64($0) }), let parts = row[7]
+            else {
                 purges.append(purge(row, .waits))
                 continue
             }
-            let views = ViewScan.typeViews(row[7] ?? "")
+            let views = ViewScan.typeViews(parts)
             let count = try rows(hidden(in: views, after: revision)).first?.first ?? nil
             let hidden = count.flatMap { Int64($0) } ?? 0
             purges.append(purge(row, hidden == 0 ? .confirmed : .waits, hidden: hidden))

@@ -1,4 +1,4 @@
-package import MartletModel
+internal import MartletModel
 
 /// The SQL that lists the records of a difference for people who see a part of the data set.
 ///
@@ -34,7 +34,7 @@ package struct ViewScan {
     /// A view's part for each type, by the type's number; nil for the view that shows everything.
     private typealias Parts = [Int64: Int64]?
 
-    private let held: [Parts]
+    private let held: [(parts: Parts, last: Revision)]
     private let shown: Parts
     private let types: [Int64]
     private let given: [Int64: Revision]
@@ -42,17 +42,24 @@ package struct ViewScan {
     /// Makes the scan.
     ///
     /// - Parameters:
-    ///   - held: The parts of the views whose records the device may have, as `text(of:)` writes
-    ///     them; nil for the view that shows everything.
-    ///   - shown: The parts of the view that it is to reach.
+    ///   - change: The views between which the device moves. What a type view hid before the device's
+    ///     user was given it, and what a view showed only after he was given it last, was never shown
+    ///     to him, and its ids are not told.
     ///   - types: The numbers of all types.
-    ///   - given: The revisions since which the device's user was given type views. What these hid
-    ///     before was never shown to him, and its ids are not told.
-    package init(held: [String?], shown: String?, types: [Int64], given: [Int64: Revision]) {
-        self.given = given
-        self.held = held.map { $0.map(Self.parts) }
-        self.shown = shown.map(Self.parts)
+    ///   - parts: Returns the parts of a view, as `text(of:)` writes them; nil for the view that shows
+    ///     everything.
+    /// - Throws: What `parts` throws.
+    package init<Failure>(
+        _ change: ViewChange, types: [Int64], parts: (Int64) throws(Failure) -> String?
+    ) throws(Failure) {
         self.types = types
+        given = change.given
+        shown = try parts(change.view.number).map(Self.parts)
+        var held: [(parts: Parts, last: Revision)] = []
+        for number in change.held {
+            held.append((try parts(number).map(Self.parts), change.last[number] ?? 0))
+        }
+        self.held = held
     }
 
     /// Returns the text that a storage keeps for a view.
@@ -110,9 +117,11 @@ package struct ViewScan {
             arms += Self.entering(dialect, Self.values(entering, ["type", "view", "held"]))
         }
         if !leaving.isEmpty {
-            let moves = leaving.map { $0 + [given[$0[2]] ?? .max, given[$0[1]] ?? .max] }
+            let moves = leaving.map {
+                $0 + [given[$0[2]] ?? .max, given[$0[1]] ?? .max, last(of: $0[2], for: $0[0])]
+            }
             arms += Self.leaving(
-                dialect, Self.values(moves, ["type", "view", "held", "given", "began"]))
+                dialect, Self.values(moves, ["type", "view", "held", "given", "began", "last"]))
         }
         if !deleted.isEmpty {
             arms.append(Self.deleted(dialect, Self.values(deleted, ["type", "held"])))
@@ -125,6 +134,11 @@ package struct ViewScan {
         return parts[type] ?? View.nothing
     }
 
+    /// Returns the last revision at which the device's user was given a type view.
+    private func last(of view: Int64, for type: Int64) -> Revision {
+        held.filter { part(of: type, in: $0.parts) == view }.map(\.last).max() ?? 0
+    }
+
     /// Returns the types whose part changes: with the new part, and the old one. The last ones are shown whole
     /// from now on.
     private func moves() -> (entering: [[Int64]], leaving: [[Int64]], deleted: [[Int64]]) {
@@ -132,7 +146,7 @@ package struct ViewScan {
         guard !held.isEmpty else { return (entering, leaving, deleted) }
         for type in types {
             let new = part(of: type, in: shown)
-            let old = Set(held.map { part(of: type, in: $0) })
+            let old = Set(held.map { part(of: type, in: $0.parts) })
             guard old != [new] else { continue }
             // Of several views nobody knows which records the device has.
             let sure = old.count == 1 ? old.first ?? View.nothing : View.nothing
@@ -235,6 +249,9 @@ package struct ViewScan {
 
     /// The records of types whose part changed that the device may have and the new part hides. What the
     /// new part has hidden since the user was given it is listed at the revision at which it left.
+    ///
+    /// A device that is within a difference may have records of the revision after its own. The user was
+    /// then given the view at that revision.
     private static func leaving(_ d: Dialect, _ moves: String) -> [String] {
         let hidden = """
             (w.id IS NULL OR (NOT w.shown AND (w.moved <= \(d.since) OR w.moved <= m.began)))
@@ -245,6 +262,7 @@ package struct ViewScan {
             FROM \(moves) AS m CROSS JOIN \(d.members) AS h \
             LEFT JOIN \(d.members) AS w ON w.view = m.view AND w.id = h.id \
             WHERE m.held > 0 AND h.view = m.held AND h.first <= \(d.since) + 1 \
+            AND h.first <= m.last \
             AND (h.shown OR h.moved > \(d.since) AND h.moved > m.given) AND \(hidden)
             """
         ]

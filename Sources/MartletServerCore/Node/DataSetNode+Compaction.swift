@@ -26,8 +26,8 @@ extension DataSetNode {
     ///
     /// An entry loses its body and its records' temporary ids. It keeps its revision, identifier,
     /// number, content hash and chained hash, so the server can repeat verdicts and check lineage
-    /// for ever. Entries that their authors have not acknowledged keep everything. On a fault
-    /// nothing has changed, and `takeFault` returns the fault.
+    /// for ever. Entries that their authors have not acknowledged keep everything. Views that nobody was
+    /// given since the floor go as well. On a fault nothing has changed, and `takeFault` returns the fault.
     ///
     /// - Parameters:
     ///   - newest: The number of entries that stay whole.
@@ -39,18 +39,20 @@ extension DataSetNode {
         do throws(StorageFault) {
             if needsRecovery { try recover() }
             var emptied = 0
-            if compactable(keeping: newest) > 0 {
+            if compactable(keeping: newest) > 0 || hasUnusedViews {
                 let target = storage.head.revision - max(0, newest)
                 let external = try begin(now: 0, maxBytes: 0)
                 emptied = try storage.compact(
                     through: target, entries: max(1, entries), bytes: Self.bytesPerStep)
+                if compactable(keeping: newest) == 0 { hasUnusedViews = try removeUnusedViews() }
                 try commit(external)
                 feed.cache.raise(floor: storage.floor)
             }
-            return CompactionStep(
-                emptied: emptied, floor: feed.floor, isDone: compactable(keeping: newest) == 0)
+            let isDone = compactable(keeping: newest) == 0 && !hasUnusedViews
+            return CompactionStep(emptied: emptied, floor: feed.floor, isDone: isDone)
         } catch {
             needsRecovery = true
+            hasUnusedViews = false
             fault = faultAfterRecovery(from: error)
             return CompactionStep(emptied: 0, floor: feed.floor, isDone: true)
         }

@@ -91,15 +91,15 @@ extension DataSetNode {
         if known[view.number]?.last != view.revision {
             try storage.views.give(view.number, to: principal.identity, at: view.revision)
         }
-        var given: [Int64: Revision] = [:]
+        var (given, last): ([Int64: Revision], [Int64: Revision]) = ([:], [:])
         for (number, known) in known where number != View.everything {
-            given[-number] = known.first
+            if number < 0 { given[-number] = known.first } else { last[number] = known.last }
         }
         for part in view.parts where part > View.whole && given[part] == nil {
             try storage.views.give(-part, to: principal.identity, at: view.revision)
             given[part] = view.revision
         }
-        return ViewChange(held: held, view: view, given: given)
+        return ViewChange(held: held, view: view, given: given, last: last)
     }
 
     /// The most views whose records a device may have: each was left before its difference ended.

@@ -41,6 +41,8 @@ package final class DataSetNode {
     /// Called when a commit begins (true), and when it has ended (false).
     package var committing: (Bool) -> Void = { _ in }
     var needsRecovery = false
+    /// True if compaction has found views that it has yet to remove.
+    package internal(set) var hasUnusedViews = false
     var fault: StorageFault?
     /// The numbers of entries made from external writes: in the open transaction, and since
     /// `takeExternalCount()`.

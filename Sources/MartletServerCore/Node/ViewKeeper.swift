@@ -56,7 +56,7 @@ struct ViewKeeper {
         }
         let isWhole = parts.allSatisfy { $0 == View.whole }
         return Outline(
-            number: isWhole ? View.everything : try storage.views.viewNumber(of: parts),
+            number: isWhole ? View.everything : try storage.views.viewNumber(of: parts, now: now),
             parts: parts, behind: zip(keys, views).map { ($0.type, $1) }, rights: rights)
     }
 

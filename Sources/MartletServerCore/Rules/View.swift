@@ -57,11 +57,16 @@ package struct ViewChange: Hashable, Sendable {
     package let view: View
     /// The revisions since which the device's user was given type views, by their numbers.
     package let given: [Int64: Revision]
+    /// The last revisions at which the device's user was given views, by their numbers.
+    package let last: [Int64: Revision]
 
-    package init(held: [Int64], view: View, given: [Int64: Revision]) {
+    package init(
+        held: [Int64], view: View, given: [Int64: Revision], last: [Int64: Revision] = [:]
+    ) {
         self.held = held
         self.view = view
         self.given = given
+        self.last = last
     }
 
     /// True if the device's user sees everything, and the device has no other view's records.

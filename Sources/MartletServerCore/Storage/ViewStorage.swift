@@ -11,7 +11,12 @@ package protocol ViewStorage {
     func typeViews(_ keys: [TypeViewKey]) throws(StorageFault) -> [TypeView]
     /// Returns the number of the view with these parts, in the schema's order, and makes it if it is
     /// missing. It is never `View.everything`.
-    func viewNumber(of parts: [Int64]) throws(StorageFault) -> Int64
+    ///
+    /// A new number is higher than all before, and at least the time: after a restore from a backup, no
+    /// view gets the number of one that was made after the backup.
+    ///
+    /// - Parameter now: Milliseconds since 1970.
+    func viewNumber(of parts: [Int64], now: Int64) throws(StorageFault) -> Int64
     /// Returns the types with records that changed after a revision.
     func changedTypes(after revision: Revision) throws(StorageFault) -> Set<Int>
     /// Returns the records of a type that changed after a revision, with the deleted ones.
@@ -49,8 +54,32 @@ package protocol ViewStorage {
     func given(to principal: String) throws(StorageFault) -> [Int64: GivenView]
     /// Notes a device's confirmation, in place of its last one.
     func note(_ receipt: PurgeReceipt, of device: Int64, now: Int64) throws(StorageFault)
+    /// Returns all views, and the numbers of all type views.
+    func kept() throws(StorageFault) -> (views: [KeptView], typeViews: [Int64])
+    /// Removes views. Nobody keeps the time for which he was given one of them, unless it is the last that
+    /// he was given.
+    func removeViews(_ numbers: [Int64]) throws(StorageFault)
+    /// Removes a type view, which no request finds from now on.
+    ///
+    /// - Parameter records: The most members that are removed now.
+    /// - Returns: The number of removed members. If there are `records` of them, the type view may have more and
+    ///   is still listed.
+    func removeTypeView(_ number: Int64, records: Int) throws(StorageFault) -> Int
     /// Adds an entry without changes to the log.
     func appendNothing(now: Int64) throws(StorageFault) -> LogEntry
+}
+
+/// A view, as a storage keeps it.
+package struct KeptView: Hashable, Sendable {
+    package let number: Int64
+    /// See `ViewScan.text(of:)`.
+    package let parts: String
+    /// The last revision at which somebody was given it.
+    package let last: Revision
+
+    package init(number: Int64, parts: String, last: Revision) {
+        (self.number, self.parts, self.last) = (number, parts, last)
+    }
 }
 
 /// The time for which somebody's devices were given a view.

@@ -61,7 +61,8 @@ private struct Table {
         let name: String
         let declaration: String
         let isRequired: Bool
-        let hasDefault: Bool
+        /// The default as it was written; nil if there is none.
+        let standard: String?
         let keyPosition: Int64
         let isGenerated: Bool
     }
@@ -85,14 +86,14 @@ private struct Table {
         // for generated columns (https://sqlite.org/pragma.html#pragma_table_xinfo).
         let columns = try connection.statement(
             """
-            SELECT name, type, "notnull", dflt_value IS NOT NULL, pk, hidden \
+            SELECT name, type, "notnull", dflt_value, pk, hidden \
             FROM pragma_table_xinfo(?1, 'main') WHERE hidden <> 1 ORDER BY cid
             """)
         columns.bind(1, text: name)
         self.columns = try columns.rows { (row) throws(SQLiteError) in
             Column(
                 name: row.text(0), declaration: row.text(1), isRequired: row.integer(2) != 0,
-                hasDefault: row.integer(3) != 0, keyPosition: row.integer(4),
+                standard: row.isNull(3) ? nil : row.text(3), keyPosition: row.integer(4),
                 isGenerated: row.integer(5) != 0)
         }
         foreignKeys = try Self.foreignKeys(name, connection)
@@ -199,9 +200,11 @@ private struct Table {
         let (key, keyKind) = try key()
         try checkNames(key: key.name)
         let attributes = columns.filter { $0.keyPosition == 0 }.map { column in
-            Attribute(
-                name: column.name, kind: DeclaredType.kind(of: column.declaration),
-                isRequired: column.isRequired, hasDefault: column.hasDefault,
+            let kind = DeclaredType.kind(of: column.declaration)
+            return Attribute(
+                name: column.name, kind: kind, isRequired: column.isRequired,
+                hasDefault: column.standard != nil,
+                defaultValue: column.standard.flatMap { DefaultLiteral.value($0, kind) },
                 isGenerated: column.isGenerated,
                 keepsDigits: DeclaredType.keepsDigits(column.declaration))
         }

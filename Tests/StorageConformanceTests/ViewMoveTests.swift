@@ -1,0 +1,243 @@
+import MartletModel
+import MartletProtocol
+import MartletRules
+import SetTexts
+import Testing
+
+@testable import MartletServerCore
+
+/// What devices are told when the view of their user becomes another one.
+@Suite("Changes of views")
+struct ViewMoveTests {
+    private static let schema = """
+        CREATE TABLE players (id INTEGER PRIMARY KEY, name TEXT, owner TEXT);
+        """
+    private static let rules = """
+        CREATE POLICY office ON players TO office USING (true);
+        CREATE POLICY named ON players FOR SELECT USING (name LIKE martlet_claim('names'));
+        """
+    private static let office = Principal(name: "o", user: "olga", roles: ["office"])
+
+    /// Somebody who sees the players whose names begin so.
+    private static func person(_ name: String, _ names: String) -> Principal {
+        Principal(name: name, user: name, claims: ["names": "\(names)%"])
+    }
+
+    /// A server with the players Pia and Quin.
+    private static func server(_ kind: StorageKind) async throws -> TestDataSet {
+        let server = try await TestDataSet(kind, schema)
+        try server.secure(by: rules)
+        try add(["Pia", "Quin"], to: server)
+        return server
+    }
+
+    private static func add(_ names: [String], to server: TestDataSet) throws {
+        var set = SetText()
+        for (index, name) in names.enumerated() {
+            // A device uses a temporary id once.
+            let id = -Int64(index + 1) - 100 * server.node.head.revision
+            set = set.create("players", "\(id)", #""name":"\#(name)""#)
+        }
+        try server.send(set, as: office)
+    }
+
+    @Test(
+        "a device is not told the ids of records that came into its former view after its user had it",
+        arguments: StorageKind.all)
+    func unsent(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        let (device, other) = (
+            ViewedDevice("a1", Self.person("ann", "P")), ViewedDevice("b1", Self.person("bob", "P"))
+        )
+        try device.exchange(with: server)
+        try Self.add(["Pam"], to: server)
+        // The type view of both is computed at revision 2, and Ann was not given it there.
+        try other.exchange(with: server)
+        #expect(other.records["players"]?.count == 2)
+        device.principal = Self.person("ann", "Q")
+        try device.exchange(with: server)
+        #expect(device.beginnings == 0)
+        #expect(device.records["players"]?.keys.map(\.description) == ["2"])
+        #expect(device.heard.contains(#""delete":[1]"#), "\(device.heard)")
+    }
+
+    @Test(
+        "a device that was cut within a revision loses the records of that revision, too",
+        arguments: StorageKind.all)
+    func cut(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        // Storages order ids in ways of their own, so they cut at other records.
+        server.isCompared = false
+        let device = ViewedDevice("a1", Self.person("ann", "P"))
+        try device.exchange(with: server)
+        try Self.add((0..<20).map { "Pam\($0)" }, to: server)
+        try server.restart(answerBytes: 80, partBytes: 1)
+        try device.exchange(with: server, rounds: 1)
+        #expect(!device.isUpToDate && device.revision == 1)
+        #expect((2..<20).contains(device.records["players"]?.count ?? 0))
+        device.principal = Self.person("ann", "Q")
+        try device.exchange(with: server)
+        #expect(device.beginnings == 0)
+        #expect(device.records["players"]?.keys.map(\.description) == ["2"])
+    }
+
+    // MARK: - Listeners
+
+    private static func heard(
+        _ request: DeltaRequest, _ server: TestDataSet
+    ) throws -> (batch: DeltaBatchBytes, text: String) {
+        guard case .batch(let batch) = server.reader().deltas(request) else {
+            throw UnexpectedAnswer()
+        }
+        return (batch, String(decoding: batch.json, as: UTF8.self))
+    }
+
+    @Test(
+        "a listener who sees a part is told the lineage that it named, or none",
+        arguments: StorageKind.all)
+    func listenersLineage(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        let device = ViewedDevice("a1", Self.person("ann", "P"))
+        try device.exchange(with: server)
+        var request = DeltaRequest(principal: device.principal, since: 1)
+        request.clientID = "a1"
+        let plain = try Self.heard(request, server)
+        #expect(plain.batch.isEmpty && !plain.text.contains("lineage"), "\(plain.text)")
+        let lineage = try #require(device.lineage)
+        request.lineage = lineage
+        let named = try Self.heard(request, server)
+        #expect(named.batch.isEmpty && named.text.contains(#""lineage":"\#(lineage)""#))
+        // A device that is within a difference has not all of the revision.
+        request.lineage = lineage + "-rows"
+        #expect(try Self.heard(request, server).batch.isBehind)
+    }
+
+    @Test(
+        "a listener who saw a part gets no entries after an empty batch, whatever it may see then",
+        arguments: StorageKind.all)
+    func listenersRights(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        let device = ViewedDevice("a1", Self.person("ann", "P"))
+        try device.exchange(with: server)
+        let request = DeltaRequest(principal: device.principal, since: 1)
+        let empty = try Self.heard(request, server)
+        #expect(empty.batch.isEmpty)
+        var (noted, advanced) = (request, request)
+        noted.note(empty: empty.batch)
+        advanced.advance(past: empty.batch)
+        try server.secure(by: nil)
+        try Self.add(["Rob"], to: server)
+        for request in [noted, advanced] {
+            let batch = try Self.heard(request, server)
+            #expect(batch.batch.isBehind && !batch.text.contains("Rob"), "\(batch.text)")
+            #expect(server.node.feed.madeDeltas(request) == nil)
+        }
+    }
+
+    // MARK: - Numbers
+
+    @Test(
+        "a view gets a number that is not below the time, and higher than all before",
+        arguments: StorageKind.all)
+    func numbers(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        func view(_ names: String) throws -> Int64 {
+            let device = ViewedDevice("p-\(names)", Self.person("p-\(names)", names))
+            try device.exchange(with: server)
+            return try #require(device.view)
+        }
+        server.now = 1_800_000_000_000
+        let first = try view("P")
+        #expect(first >= 1_800_000_000_000)
+        // The clock is set back.
+        server.now = 1_700_000_000_000
+        let second = try view("Q")
+        #expect(second == first + 1)
+        #expect(try view("P") == first)
+    }
+
+    // MARK: - Removal
+
+    @Test(
+        "a view that nobody was given since the log's floor is removed, and its device begins again",
+        arguments: StorageKind.all)
+    func removed(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        let (absent, present) = (
+            ViewedDevice("a1", Self.person("ann", "P")), ViewedDevice("b1", Self.person("bob", "Q"))
+        )
+        try absent.exchange(with: server)
+        try Self.confirm(absent, to: server)
+        for number in 0..<6 { try Self.add(["Pam\(number)"], to: server) }
+        try present.exchange(with: server)
+        try Self.confirm(present, to: server)
+        func counts() throws -> String {
+            try ["views", "type_views", "members", "given"].map {
+                try server.rows("SELECT count(*) FROM martlet_\($0)").trimmed
+            }.joined(separator: " ")
+        }
+        // Ann and Bob have a view, and one of a type. They and their devices were given them.
+        #expect(try counts() == "2 2 2 6")
+        // Memory still answers Ann's device.
+        server.compact(keeping: 2)
+        #expect(try counts() == "2 2 2 6")
+        try server.restart()
+        try Self.add(["Pat"], to: server)
+        server.compact(keeping: 2)
+        // The last view that Ann and her device were given stays noted.
+        #expect(try counts() == "1 1 1 5")
+        let states = try Self.states(server)
+        #expect(states == ["user:ann waits", "user:bob confirmed", "user:olga sees all"])
+        try present.exchange(with: server)
+        #expect(present.beginnings == 0 && present.records["players"]?.count == 1)
+        let old = try #require(absent.view)
+        try absent.exchange(with: server)
+        #expect(absent.beginnings == 1 && absent.records["players"]?.count == 8)
+        #expect(try #require(absent.view) > old)
+    }
+
+    private static func confirm(_ device: ViewedDevice, to server: TestDataSet) throws {
+        let text = """
+            {"clientId":"\(device.name)","maxRevision":\(device.revision),\
+            "lineage":"\(device.lineage ?? "")","purged":{"view":\(device.view ?? 0),\
+            "revision":\(device.revision),"removed":[0,"0000000000000000"]},"changeSets":[]}
+            """
+        _ = try server.process([text], as: device.principal)[0].get()
+    }
+
+    private static func states(_ server: TestDataSet) throws -> [String] {
+        try DevicePurges(prefix: "martlet_").list { query in
+            try server.rows(query).split(separator: "\n").map { line in
+                line.split(separator: "|", omittingEmptySubsequences: false)
+                    .map { $0 == "-" ? nil : String($0) }
+            }
+        }.map { "\($0.principal) \($0.state.rawValue)" }
+    }
+
+    @Test("members of removed views go in steps", arguments: StorageKind.all)
+    func steps(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        try ViewedDevice("a1", Self.person("ann", "P")).exchange(with: server)
+        let many = try server.rows("SELECT number FROM martlet_type_views").trimmed
+        // SQLite and PostgreSQL both know a WITH that counts.
+        try server.execute(
+            """
+            INSERT INTO \(kind.isPostgres ? "_martlet." : "martlet_")members (view, id, first, moved, shown) \
+            WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 8000) \
+            SELECT \(many), \(kind.isPostgres ? "i::text" : "i"), 0, 0, \
+            \(kind.isPostgres ? "true" : "1") FROM n
+            """)
+        for number in 0..<4 { try Self.add(["Pam\(number)"], to: server) }
+        try server.restart()
+        var steps = 0
+        repeat { steps += 1 } while !server.node.compact(keeping: 0).isDone
+        #expect(steps >= 2)
+        #expect(!server.node.hasUnusedViews)
+        #expect(try server.rows("SELECT count(*) FROM martlet_members").trimmed == "0")
+        #expect(try server.rows("SELECT count(*) FROM martlet_type_views").trimmed == "0")
+    }
+}
+
+extension String {
+    fileprivate var trimmed: String { String(split(separator: "\n").first ?? "") }
+}
