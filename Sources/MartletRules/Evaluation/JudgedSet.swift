@@ -47,6 +47,8 @@ package struct JudgedSet: Sendable {
     package var deletes: [Change] = []
     /// The rows before the set of the records that it changes or deletes.
     package var before: [RecordAddress: RuleRow] = [:]
+    /// The rows before the set that have the text keys of its new records.
+    package var taken: [RecordAddress: RuleRow] = [:]
 
     package init() {}
 
@@ -69,7 +71,9 @@ package struct JudgedSet: Sendable {
         }
         for change in creates where former.finding == nil {
             former.finding = evaluator.lackedPrivilege(
-                .insert, change.attributes.names, of: change.address.type
+                .insert,
+                evaluator.program.schema.types[change.address.type]
+                    .givenColumns(change.attributes.names), of: change.address.type
             ).map { Finding(address: change.address, command: .insert, refusal: $0) }
         }
         return former
@@ -137,7 +141,8 @@ package struct JudgedSet: Sendable {
             after[change.address].map { self.written($0, change, schema, deleted) }
         }
         for create in creates {
-            let (address, columns) = (create.address, create.attributes.names)
+            let address = create.address
+            let columns = schema.types[address.type].givenColumns(create.attributes.names)
             guard let row = written(create) else { continue }
             if let found = try evaluator.refusalToInsert(row, columns: columns, of: address.type) {
                 return Finding(address: address, command: .insert, refusal: found)
@@ -178,7 +183,7 @@ package struct JudgedSet: Sendable {
 
     /// Lets look-ups find all records of the set as they were before it.
     package func undo(in rows: RowLookups) {
-        for create in creates { rows.replace(create.address, by: nil) }
+        for create in creates { rows.replace(create.address, by: taken[create.address]) }
         for (address, row) in before { rows.replace(address, by: row) }
     }
 }
@@ -217,6 +222,14 @@ private struct DeletedRecords {
         else { return false }
         return RecordID(row[column + 1]).map { records.contains(RecordAddress(target, $0)) }
             ?? false
+    }
+}
+
+extension EntityType {
+    /// Returns the columns for which the author of a new record needs the privilege INSERT: those that he
+    /// writes, and a text key. The server assigns integer keys.
+    package func givenColumns(_ attributes: [String]) -> [String] {
+        (keyKind == .text ? [key] : []) + attributes
     }
 }
 

@@ -165,7 +165,7 @@ struct RightsJudge {
             let refusal =
                 isNew
                 ? try evaluator.refusalToInsert(
-                    row, columns: edit.attributes.names, of: edit.type)
+                    row, columns: type.givenColumns(edit.attributes.names), of: edit.type)
                 : try evaluator.refusalToLeave(row, of: edit.type)
             if refusal != nil { return .forbidden(record(edit)) }
             rows.rows[edit.type][id] = row
