@@ -44,11 +44,18 @@ extension ReadContext {
             of: rights.program.typesJudged(with: position).map { store.schema.types[$0].name })
         let judge = rights.evaluator(rights.lookups())
         if operation == .insert {
+            var known = Attributes()
+            for name in written {
+                if let value = values[name] { known[name] = Value(value) }
+            }
+            let given =
+                judge.columnsToInsert(known, of: position)
+                + written.filter { values[$0] == nil }.sorted()
             guard !values.isEmpty else {
-                return judge.mayInsertSome(of: position, columns: written.sorted())
+                return judge.mayInsertSome(of: position, columns: given)
             }
             let row = [.null] + described.attributes.map { Value(values[$0.name] ?? .null) }
-            return try judge.refusalToInsert(row, columns: written.sorted(), of: position) == nil
+            return try judge.refusalToInsert(row, columns: given, of: position) == nil
         }
         guard id != nil, let old = try store.tables[position].read(current) else { return false }
         let row = [current.value] + old.values

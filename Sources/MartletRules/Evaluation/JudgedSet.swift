@@ -47,6 +47,8 @@ package struct JudgedSet: Sendable {
     package var deletes: [Change] = []
     /// The rows before the set of the records that it changes or deletes.
     package var before: [RecordAddress: RuleRow] = [:]
+    /// The rows before the set that have the text keys of its new records.
+    package var taken: [RecordAddress: RuleRow] = [:]
 
     package init() {}
 
@@ -180,7 +182,7 @@ package struct JudgedSet: Sendable {
 
     /// Lets look-ups find all records of the set as they were before it.
     package func undo(in rows: RowLookups) {
-        for create in creates { rows.replace(create.address, by: nil) }
+        for create in creates { rows.replace(create.address, by: taken[create.address]) }
         for (address, row) in before { rows.replace(address, by: row) }
     }
 }

@@ -73,15 +73,16 @@ package struct RuleEvaluator {
             ?? refusal(of: row, of: type, .insert, { $0.check ?? $0.using })
     }
 
-    /// Returns the columns of a new record for which somebody needs the privilege to insert: a value that
-    /// the record gets anyway does not count.
+    /// Returns the columns of a new record for which its author needs the privilege INSERT: those that he
+    /// writes, without values that the record gets anyway, and a text key. The server assigns integer keys.
     ///
     /// A device sends new records with the values that defaults gave them.
     package func columnsToInsert(_ attributes: Attributes, of type: Int) -> [String] {
         let type = program.schema.types[type]
-        return zip(attributes.names, attributes.values).filter { name, value in
+        let written = zip(attributes.names, attributes.values).filter { name, value in
             type[attribute: name]?.isDefault(value) != true
-        }.map(\.0)
+        }
+        return (type.keyKind == .text ? [type.key] : []) + written.map(\.0)
     }
 
     /// Returns whether the viewer may create some row, as far as it can be told without its values.

@@ -32,6 +32,10 @@ package struct SetRights: Sendable {
         set.deletes = plan.deletes.map { JudgedSet.Change(facts.permanentAddress(of: $0.address)) }
         let named = (set.updates + set.deletes).map(\.address)
         set.before = try Self.rows(of: named + facts.affected.map(\.address), read)
+        let keys = plan.creates.map(\.address).filter { address in
+            !address.id.isTemporary && facts.rows[address].map { !$0.isDeleted } ?? false
+        }
+        set.taken = try Self.rows(of: keys, read)
         let set = set
         former = try RowLookups.working(read) { rows in
             let evaluator = rights.evaluator(over: rows)

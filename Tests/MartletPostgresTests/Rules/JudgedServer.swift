@@ -2,7 +2,7 @@ import MartletModel
 import MartletProtocol
 import MartletRules
 import PostgresKit
-import Testing
+import SQLiteKit
 
 @testable import MartletServerCore
 
@@ -22,15 +22,27 @@ final class JudgedServer {
         var isStale = false
         /// Whether the set names a record whose own set was refused.
         var isLoose = false
+        /// Whether a constraint refuses the rows that the set leaves.
+        var violates = false
+        /// Whether a record may have the text key of a new one.
+        var isTaken = false
+        /// Whether a constraint refused a row before all were judged.
+        var isCut = false
+        /// Whether the set gives a value that must be unique to one record and takes it from another one,
+        /// perhaps. The storages do not take all such sets.
+        var mayMove = false
 
         /// Whether the set is to be accepted; nil if nobody can tell.
-        var isAcceptable: Bool? { isHidden || isStale || isLoose ? false : isAllowed }
+        var isAcceptable: Bool? {
+            isHidden || isStale || isLoose || violates ? false : mayMove ? nil : isAllowed
+        }
 
         /// Whether the server may give this reason for a refusal.
         func explains(_ reason: RefusalReason?) -> Bool {
             switch reason {
-            case .permission: isAllowed != true
-            case .stale: isHidden || isStale
+            case .permission: isAllowed != true || isCut
+            case .constraint: violates || mayMove
+            case .stale: isHidden || isStale || isTaken
             case .dependency: isLoose
             default: false
             }
@@ -43,7 +55,7 @@ final class JudgedServer {
         case refused(Judgement)
     }
 
-    private struct Key: Hashable {
+    struct Key: Hashable {
         let type: String
         let id: RecordID
     }
@@ -51,37 +63,6 @@ final class JudgedServer {
     private struct OwnID: Hashable {
         let client: String?
         let key: Key
-    }
-
-    /// A change or a deletion of a record.
-    private struct Statement {
-        let key: Key
-        /// The revision on which it is based.
-        let base: Revision?
-        /// The new values; nil if the record is deleted.
-        let attributes: Attributes?
-
-        private var place: String { "\(key.type) WHERE id = \(key.id)" }
-
-        /// Finds the record.
-        var look: String { "SELECT 1 FROM \(place)" }
-
-        /// Finds the record if it may be changed or deleted in its present state.
-        var trial: String {
-            guard let attributes else { return "DELETE FROM \(place)" }
-            let rights = attributes.names.map {
-                " AND has_column_privilege('\(key.type)', '\($0)', 'UPDATE')"
-            }
-            return "SELECT 1 FROM \(place)\(rights.joined()) FOR UPDATE"
-        }
-
-        var update: String? {
-            guard let attributes, !attributes.names.isEmpty else { return nil }
-            let list = zip(attributes.names, attributes.values).map {
-                "\($0) = \(RandomRules.literal($1))"
-            }
-            return "UPDATE \(key.type) SET \(list.joined(separator: ", ")) WHERE id = \(key.id)"
-        }
     }
 
     let server: RulesServer
@@ -94,7 +75,9 @@ final class JudgedServer {
     /// The differences between the server and the reference.
     private(set) var faults: [String] = []
     /// How many sets were judged, how many answers were cut, and how many devices had to begin again.
-    private(set) var counts = (accepted: 0, refused: 0, stale: 0, unclear: 0, cut: 0, begun: 0)
+    private(set) var counts = (
+        accepted: 0, refused: 0, stale: 0, violating: 0, unclear: 0, cut: 0, begun: 0
+    )
 
     private var outcomes: [String: Outcome] = [:]
     private var permanent: [OwnID: RecordID] = [:]
@@ -114,7 +97,9 @@ final class JudgedServer {
     }
 
     private func readNextIDs() throws {
-        for table in reference.tables { nextIDs[table.name] = try server.nextID(of: table.name) }
+        for table in reference.tables where table.keyKind == .integer {
+            nextIDs[table.name] = try server.nextID(of: table)
+        }
     }
 
     /// Returns whether the server takes a rules file.
@@ -127,7 +112,7 @@ final class JudgedServer {
         self.policies = policies
         let everything = RandomRules.Policies(
             file: reference.tables.map {
-                "ALTER TABLE \($0.name) DISABLE ROW LEVEL SECURITY;"
+                "ALTER TABLE \($0.sql) DISABLE ROW LEVEL SECURITY;"
             }.joined(separator: "\n"), granted: [])
         try reference.secure(by: policies ?? everything)
         try install()
@@ -145,15 +130,23 @@ final class JudgedServer {
         try readNextIDs()
     }
 
-    /// Runs a statement as another program does, here and there.
+    /// Runs a statement as another program does. A constraint may refuse it.
     func execute(_ sql: String) throws {
-        try server.execute(sql)
-        try reference.connection.execute(sql)
-        while server.node.takeExternalWrites(now: now) {}
-        // The reference has the rows already.
-        for entry in try newEntries() {
-            note(entry, try SyncCoder.decodeChangeSet(entry.body))
+        do {
+            try server.execute(sql)
+        } catch let error as SQLiteError where error.isConstraint {
+            return
+        } catch let error as PostgresError where error.sqlState?.hasPrefix("23") == true {
+            return
         }
+        while server.node.takeExternalWrites(now: now) {}
+        for entry in try newEntries() { try mirror(entry, nil) }
+    }
+
+    /// Compares the rows of the server and of the reference.
+    func compareRows() throws {
+        let (here, there) = (try server.lines(of: reference.tables), try reference.lines())
+        if here != there { fault("the rows are \(here), but those of the reference \(there)") }
     }
 
     /// Returns the viewer that a person is today.
@@ -191,14 +184,34 @@ final class JudgedServer {
     /// Judges the new sets of a request and compares the outcomes, in the order of the sets.
     private func compare(_ request: SyncRequest) throws {
         var entries = try newEntries()[...]
+        // The server refuses what was made on top of a new record that it refused in the same request.
+        var uncreated: Set<Key> = []
         for set in request.changeSets {
-            guard let identifier = set.identifier, outcomes[identifier] == nil else { continue }
+            guard let identifier = set.identifier else { continue }
+            let isOnRefused = set.types.contains { changes in
+                (changes.update + changes.delete).contains {
+                    uncreated.contains(Key(type: changes.name, id: $0))
+                }
+            }
+            defer {
+                let created = set.types.flatMap { changes in
+                    changes.create.map { Key(type: changes.name, id: $0) }
+                }.filter { !$0.id.isTemporary }
+                if case .accepted? = outcomes[identifier] {
+                    uncreated.subtract(created)
+                } else {
+                    uncreated.formUnion(created)
+                }
+            }
+            guard outcomes[identifier] == nil else { continue }
             while let entry = entries.first, entry.identifier == nil {
                 try mirror(entry, request.clientID)
                 entries.removeFirst()
             }
-            let judgement = try judge(set, request)
             let isAccepted = entries.first?.identifier == identifier
+            var judgement = try judge(set, request, isAccepted ? entries.first : nil)
+            if isOnRefused { judgement.isLoose = true }
+            if isAccepted { judgement.mayMove = false }
             if isAccepted {
                 try mirror(entries.removeFirst(), request.clientID)
                 outcomes[identifier] = .accepted
@@ -208,6 +221,7 @@ final class JudgedServer {
                 counts.refused += 1
             }
             if judgement.isStale { counts.stale += 1 }
+            if judgement.violates { counts.violating += 1 }
             if judgement.isAcceptable == nil { counts.unclear += 1 }
             guard let expected = judgement.isAcceptable, expected != isAccepted else { continue }
             fault("\(set) is \(isAccepted ? "accepted" : "refused"), but \(judgement)")
@@ -278,150 +292,87 @@ final class JudgedServer {
 
     // MARK: - The reference
 
-    private func name(of id: RecordID, _ type: String, _ client: String?) -> RecordID? {
-        guard case .integer(let number) = id, number < 0 else { return id }
-        return permanent[OwnID(client: client, key: Key(type: type, id: id))]
-    }
-
-    /// Tries a set in PostgreSQL as its sender.
-    ///
-    /// Decision 0269 differs from a transaction of PostgreSQL in one point: the records that a set changes
-    /// or deletes are judged in the state before the set, not in the one that its earlier statements leave.
-    /// `SELECT … FOR UPDATE` asks the same policies there. If an UPDATE then does not find its row any
-    /// more, PostgreSQL cannot judge the new row, so the judgement is open.
-    private func judge(_ set: ChangeSet, _ request: SyncRequest) throws -> Judgement {
-        var judgement = Judgement()
-        let device = request.clientID.flatMap { numbers[$0] }
-        try reference.asPerson(viewer(sender)) {
-            let statements = statements(of: set, request.clientID, &judgement)
-            for statement in statements {
-                let others =
-                    (changes[statement.key] ?? [:])
-                    .filter { $0.key == 0 || $0.key != device }.values.max() ?? 0
-                let base = statement.base ?? set.seen ?? request.maxRevision
-                if base < others { judgement.isStale = true }
-                if try reference.attempt(statement.look) != 1 { judgement.isHidden = true }
-                if try reference.attempt(statement.trial) != 1 { judgement.isAllowed = false }
-            }
-            if try !mayInsert(set) { judgement.isAllowed = false }
-            // The others do not leave rows.
-            guard judgement.isAcceptable == true else { return }
-            try judgeRows(of: set, statements.compactMap(\.update), &judgement)
-        }
-        return judgement
-    }
-
-    /// Returns whether the present role has the privileges for the new records of a set.
-    private func mayInsert(_ set: ChangeSet) throws -> Bool {
+    /// Judges a set in PostgreSQL.
+    /// - Parameter entry: The entry that it became; nil if it was refused.
+    private func judge(
+        _ set: ChangeSet, _ request: SyncRequest, _ entry: LogEntry?
+    ) throws -> Judgement {
+        var ids: [Key: RecordID] = [:]
         for changes in set.types {
+            var next = nextIDs[changes.name] ?? 1
             for id in changes.create {
-                let names = changes.entries.first { $0.id == id }?.attributes.names ?? []
-                var rights = names.map {
-                    "has_column_privilege('\(changes.name)', '\($0)', 'INSERT')"
-                }
-                if names.isEmpty {
-                    rights = ["has_any_column_privilege('\(changes.name)', 'INSERT')"]
-                }
-                let sql = "SELECT 1 WHERE \(rights.joined(separator: " AND "))"
-                guard try reference.attempt(sql) == 1 else { return false }
-            }
-        }
-        return true
-    }
-
-    /// Returns the statements that change or delete the records that a set names.
-    private func statements(
-        of set: ChangeSet, _ client: String?, _ judgement: inout Judgement
-    ) -> [Statement] {
-        var statements: [Statement] = []
-        for changes in set.types {
-            for id in changes.update + changes.delete {
-                let entry = changes.entries.first { $0.id == id }
-                guard let permanent = name(of: id, changes.name, client) else {
-                    judgement.isLoose = true
-                    continue
-                }
-                let isDelete = changes.delete.contains(id)
-                statements.append(
-                    Statement(
-                        key: Key(type: changes.name, id: permanent), base: entry?.revision,
-                        attributes: isDelete ? nil : entry?.attributes ?? Attributes()))
-            }
-        }
-        return statements
-    }
-
-    /// Judges the rows that a set leaves: its INSERTs, then its UPDATEs.
-    private func judgeRows(
-        of set: ChangeSet, _ updates: [String], _ judgement: inout Judgement
-    ) throws {
-        for changes in set.types {
-            guard let table = reference.tables.first(where: { $0.name == changes.name }) else {
-                throw ReferenceFailure("there is no type \(changes.name)")
-            }
-            var next = nextIDs[table.name] ?? 1
-            for id in changes.create {
-                let attributes = changes.entries.first { $0.id == id }?.attributes ?? Attributes()
-                try reference.setNextID(next)
+                ids[Key(type: changes.name, id: id)] = id.isTemporary ? .integer(next) : id
                 next += 1
-                let sql = ReferenceDatabase.insertion(
-                    Array(attributes.values), Array(attributes.names), into: table)
-                guard try reference.attempt(sql, isKept: true) == 1 else {
-                    judgement.isAllowed = false
-                    return
-                }
             }
         }
-        for update in updates {
-            switch try reference.attempt(update, isKept: true) {
-            case 1: continue
-            case nil: judgement.isAllowed = false
-            default: judgement.isAllowed = nil
+        if let entry {
+            for (own, id) in Self.given(entry, try SyncCoder.decodeChangeSet(entry.body)) {
+                ids[own] = id
             }
-            return
+        }
+        let client = request.clientID
+        let trial = SetTrial(
+            set, tables: reference.tables, seen: set.seen ?? request.maxRevision, created: ids
+        ) { key in
+            key.id.isTemporary ? self.permanent[OwnID(client: client, key: key)] : key.id
+        }
+        let device = client.flatMap { numbers[$0] }
+        return try trial.judgement(by: viewer(sender), in: reference) { key in
+            (self.changes[key] ?? [:])
+                .filter { $0.key == 0 || $0.key != device }.values.max() ?? 0
         }
     }
 
-    /// Brings an entry of the log into the reference.
-    private func mirror(_ entry: LogEntry, _ client: String?) throws {
-        let set = try SyncCoder.decodeChangeSet(entry.body)
+    /// Returns the temporary ids of an entry's new records, each with the permanent one.
+    private static func given(_ entry: LogEntry, _ set: ChangeSet) -> [(own: Key, id: RecordID)] {
         let created = set.types.flatMap { changes in
             changes.create.map { Key(type: changes.name, id: $0) }
         }
         let temporaries = (entry.temporaries ?? "")
             .split(separator: ",", omittingEmptySubsequences: false)
-        for (key, text) in zip(created, temporaries) {
-            guard let number = Int64(text) else { continue }
-            let own = Key(type: key.type, id: .integer(number))
-            permanent[OwnID(client: client, key: own)] = key.id
+        return zip(created, temporaries).compactMap { key, text in
+            Int64(text).map { (Key(type: key.type, id: .integer($0)), key.id) }
         }
-        if entry.identifier != nil, let client { numbers[client] = entry.device }
-        for changes in set.types {
-            for record in changes.entries {
-                let (names, values) = (record.attributes.names, record.attributes.values)
-                let literals = values.map(RandomRules.literal)
-                if changes.create.contains(record.id) {
-                    try run(
-                        """
-                        INSERT INTO \(changes.name) (\((["id"] + names).joined(separator: ", "))) \
-                        VALUES (\((["\(record.id)"] + literals).joined(separator: ", ")))
-                        """)
-                } else if changes.update.contains(record.id) {
-                    let statement = Statement(
-                        key: Key(type: changes.name, id: record.id), base: nil,
-                        attributes: record.attributes)
-                    if let update = statement.update { try run(update) }
-                }
-            }
-            for id in changes.delete { try run("DELETE FROM \(changes.name) WHERE id = \(id)") }
-        }
-        note(entry, set)
     }
 
-    private func run(_ sql: String) throws {
-        guard try reference.connection.query(sql).affectedCount == 1 else {
-            throw ReferenceFailure("\(sql): the log does not fit the reference's rows")
+    /// Brings an entry of the log into the reference, whose triggers and constraints rest.
+    private func mirror(_ entry: LogEntry, _ client: String?) throws {
+        let set = try SyncCoder.decodeChangeSet(entry.body)
+        for (own, id) in Self.given(entry, set) {
+            permanent[OwnID(client: client, key: own)] = id
         }
+        if entry.identifier != nil, let client { numbers[client] = entry.device }
+        var statements: [String] = []
+        for changes in set.types {
+            guard let table = reference.tables.first(where: { $0.name == changes.name }) else {
+                throw ReferenceFailure("there is no type \(changes.name)")
+            }
+            for record in changes.entries {
+                let (names, values) = (record.attributes.names, record.attributes.values)
+                if changes.create.contains(record.id) {
+                    // An entry leaves out what is NULL, also if the column has a default.
+                    let row = table.columns.map { record.attributes[$0.name] ?? .null }
+                    statements.append(
+                        RandomRules.insertion(
+                            [record.id.value] + row, [table.key] + table.columns.map(\.name),
+                            into: table))
+                } else if changes.update.contains(record.id), !names.isEmpty {
+                    let list = zip(names, values).map {
+                        "\(RandomRules.quoted($0)) = \(RandomRules.literal($1))"
+                    }
+                    statements.append(
+                        """
+                        UPDATE \(table.sql) SET \(list.joined(separator: ", ")) \
+                        WHERE \(table.condition(record.id))
+                        """)
+                }
+            }
+            statements += changes.delete.map {
+                "DELETE FROM \(table.sql) WHERE \(table.condition($0))"
+            }
+        }
+        try reference.run(statements)
+        note(entry, set)
     }
 
     /// Notes the device that made an entry, and the ids that the entry has taken.

@@ -2,7 +2,7 @@
 struct RandomCondition {
     let tables: [RandomRules.Table]
     /// The first table that queries inside may read.
-    let readable: Int
+    private var readable: Int
     /// The sources that names may refer to, from the outermost query on.
     private var scope: [(alias: String, table: RandomRules.Table)] = []
     private var aliases = 0
@@ -14,9 +14,57 @@ struct RandomCondition {
 
     /// Returns a condition of a policy on a table.
     mutating func condition(of table: RandomRules.Table, _ chance: inout Chance) -> String {
-        scope = [(table.name, table)]
+        scope = [(table.sql, table)]
         aliases = 0
         return condition(3, &chance)
+    }
+
+    /// Returns the condition that the viewer is a member of the row, or of a row to which it leads along
+    /// up to three references.
+    mutating func membership(of table: RandomRules.Table, _ chance: inout Chance) -> String {
+        aliases = 0
+        return membership(table.sql, table, 3, &chance)
+    }
+
+    private mutating func membership(
+        _ alias: String, _ table: RandomRules.Table, _ depth: Int, _ chance: inout Chance
+    ) -> String {
+        guard let members = tables.last else { return "true" }
+        let parents = table.columns.filter { column in
+            column.target.map {
+                $0 >= readable && $0 < tables.count - 1 && tables[$0].name != table.name
+            }
+                ?? false
+        }
+        let own = members.columns.filter { $0.target.map { tables[$0].name } == table.name }
+        if depth > 0, own.isEmpty || chance.percent(60),
+            let column = parents.randomElement(using: &chance), let target = column.target
+        {
+            aliases += 1
+            let (inner, parent) = ("p\(aliases)", tables[target])
+            // The condition of the parent may lead on only to tables behind it.
+            let former = readable
+            readable = target + 1
+            defer { readable = former }
+            let rest = membership(inner, parent, depth - 1, &chance)
+            guard chance.percent(50) else {
+                return """
+                    \(alias).\(column.sql) IN (SELECT \(inner).\(parent.sqlKey) FROM \(parent.sql) AS \(inner) \
+                    WHERE \(rest))
+                    """
+            }
+            return """
+                EXISTS (SELECT FROM \(parent.sql) AS \(inner) \
+                WHERE \(inner).\(parent.sqlKey) = \(alias).\(column.sql) AND \(rest))
+                """
+        }
+        guard let member = own.randomElement(using: &chance) else {
+            return "\(alias).\(table.columns[1].sql) = martlet_user()"
+        }
+        return """
+            \(alias).\(table.sqlKey) IN (SELECT m.\(member.sql) FROM \(members.sql) AS m \
+            WHERE m.\(members.columns[1].sql) = martlet_user())
+            """
     }
 
     private mutating func condition(_ depth: Int, _ chance: inout Chance) -> String {
@@ -38,13 +86,19 @@ struct RandomCondition {
     }
 
     private mutating func predicate(_ depth: Int, _ chance: inout Chance) -> String {
-        let kind = chance.one(of: [
-            RandomRules.Kind.integer, .integer, .text, .text, .date, .numeric,
+        var kind = chance.one(of: [
+            RandomRules.Kind.integer, .integer, .text, .text, .date, .numeric, .real,
         ])
+        // Constants alone decide a comparison, and PostgreSQL then forgets about queries next to it.
+        if column(kind, &chance) == nil { kind = chance.percent(50) ? .integer : .text }
         switch chance.number(0..<14) {
         case 0: return "martlet_role('\(chance.one(of: RandomRules.roles))')"
         case 1: return column(.boolean, &chance) ?? "true"
-        case 2: return "\(value(kind, depth, &chance)) IS \(chance.percent(50) ? "NOT " : "")NULL"
+        case 2:
+            let json = chance.percent(30) ? column(.json, &chance) : nil
+            return """
+                \(json ?? value(kind, depth, &chance)) IS \(chance.percent(50) ? "NOT " : "")NULL
+                """
         case 3:
             let not = chance.percent(50) ? "NOT " : ""
             return """
@@ -100,7 +154,8 @@ struct RandomCondition {
             default: return "DATE '\(chance.one(of: RandomRules.days))'"
             }
         case .numeric: return chance.one(of: ["1.5", "-2", "0.0", "3", "2.25"])
-        case .boolean: return "true"
+        case .real: return chance.one(of: ["0.5", "-2", "1.5", "0", "3"])
+        case .boolean, .json: return "true"
         }
     }
 
@@ -123,15 +178,40 @@ struct RandomCondition {
     /// Returns a column of a source, mostly of the innermost ones; nil if no source has one.
     private func column(_ kind: RandomRules.Kind, _ chance: inout Chance) -> String? {
         let source = chance.percent(50) ? scope[scope.count - 1] : chance.one(of: scope)
-        var names = source.table.columns.filter { $0.kind == kind }.map(\.name)
-        if kind == .integer { names.append("id") }
-        guard let name = names.randomElement(using: &chance) else { return nil }
+        guard let name = Self.columns(kind, of: source.table).randomElement(using: &chance) else {
+            return nil
+        }
         return scope.count == 1 && chance.percent(50) ? name : "\(source.alias).\(name)"
+    }
+
+    /// Returns the columns of a kind; every table has one for integers and one for texts.
+    private static func columns(_ kind: RandomRules.Kind, of table: RandomRules.Table) -> [String] {
+        table.columns.filter { $0.kind == kind }.map(\.sql)
+            + (table.keyKind == kind ? [table.sqlKey] : [])
+    }
+
+    /// Returns that two rows belong together: mostly that one refers to the other.
+    private func joined(
+        _ first: (alias: String, table: RandomRules.Table),
+        _ second: (alias: String, table: RandomRules.Table), _ chance: inout Chance
+    ) -> String {
+        for (child, parent) in [(first, second), (second, first)] where chance.percent(90) {
+            let references = child.table.columns.filter { column in
+                column.target.map { tables[$0].name == parent.table.name } ?? false
+            }
+            if let column = references.randomElement(using: &chance) {
+                return "\(child.alias).\(column.sql) = \(parent.alias).\(parent.table.sqlKey)"
+            }
+        }
+        let kind = chance.one(of: [RandomRules.Kind.integer, .integer, .text])
+        let one = chance.one(of: Self.columns(kind, of: first.table))
+        let other = chance.one(of: Self.columns(kind, of: second.table))
+        return "\(first.alias).\(one) = \(second.alias).\(other)"
     }
 
     /// Returns a query over tables that may be read.
     /// - Parameters:
-    ///   - kind: What it selects; nil for anything.
+    ///   - kind: The kind of the values that it selects; nil for any.
     ///   - isOne: Whether it must have one row at most.
     private mutating func query(
         _ kind: RandomRules.Kind?, _ depth: Int, _ chance: inout Chance, isOne: Bool = false
@@ -145,33 +225,38 @@ struct RandomCondition {
             sources.append(("t\(aliases)", table))
         }
         scope += sources
-        let list = sources.map { "\($0.table.name) AS \($0.alias)" }
         let output =
             kind.map { kind in
                 kind == .integer
-                    ? "\(sources[0].alias).id" : column(kind, &chance) ?? value(kind, 0, &chance)
+                    ? "\(sources[0].alias).\(chance.one(of: Self.columns(kind, of: sources[0].table)))"
+                    : column(kind, &chance) ?? value(kind, 0, &chance)
             } ?? chance.one(of: ["1", "*", ""])
+        let list = sources.map { "\($0.table.sql) AS \($0.alias)" }
         var text = "SELECT \(output) FROM "
         if list.count == 2 {
-            let isJoin = chance.percent(50)
-            let equal =
-                "\(sources[0].alias).\(chance.one(of: ["id", "c0"])) = \(sources[1].alias).c0"
+            let equal = joined(sources[0], sources[1], &chance)
             text +=
-                isJoin
+                chance.percent(50)
                 ? "\(list[0]) JOIN \(list[1]) ON \(equal) WHERE \(condition(depth, &chance))"
                 : "\(list[0]), \(list[1]) WHERE \(equal) AND (\(condition(depth, &chance)))"
         } else {
-            let equal = "\(sources[0].alias).c0 = \(value(.integer, 0, &chance))"
+            let equal =
+                chance.percent(40)
+                ? "\(sources[0].alias).\(chance.one(of: Self.columns(.integer, of: sources[0].table)))"
+                    + " = \(value(.integer, 0, &chance))"
+                : joined(sources[0], chance.one(of: outer), &chance)
             text +=
                 "\(list[0]) WHERE "
                 + (chance.percent(60)
                     ? "\(equal) AND (\(condition(depth, &chance)))" : condition(depth, &chance))
         }
         guard isOne || chance.percent(20) else { return text }
-        let order = (["c0", "c1"] + (isOne ? [] : ["id"])).randomElement(using: &chance) ?? "id"
+        let first = sources[0].table
+        let order = chance.one(
+            of: [first.columns[0].sql, first.columns[1].sql] + (isOne ? [] : [first.sqlKey]))
         let direction = chance.one(of: ["", " DESC", " ASC", " NULLS FIRST", " DESC NULLS LAST"])
         text += " ORDER BY \(sources[0].alias).\(order)\(direction)"
-        for source in sources { text += ", \(source.alias).id" }
+        for source in sources { text += ", \(source.alias).\(source.table.sqlKey)" }
         return text + " LIMIT \(isOne ? 1 : chance.number(0..<4))"
     }
 }

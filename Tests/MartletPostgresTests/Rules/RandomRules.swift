@@ -1,10 +1,15 @@
 import MartletModel
+import PostgresKit
 
 /// Tables, rows and policies that chance makes, as the text that PostgreSQL and Martlet read.
+///
+/// Policies read only tables that come later, so that no circle arises: references lead to a later
+/// table, which the policies follow, and now and then to the table itself or to an earlier one. The last
+/// table has the memberships.
 struct RandomRules {
     /// The types of the tables' columns.
     enum Kind: CaseIterable {
-        case integer, text, date, boolean, numeric
+        case integer, text, date, boolean, numeric, real, json
 
         var sql: String {
             switch self {
@@ -13,25 +18,64 @@ struct RandomRules {
             case .date: "date"
             case .boolean: "boolean"
             case .numeric: "numeric"
+            case .real: "double precision"
+            case .json: "json"
             }
         }
 
         var kind: AttributeKind {
             switch self {
             case .integer: .integer
-            case .text: .text
+            case .text, .json: .text
             case .date: .any
             case .boolean: .boolean
             case .numeric: .numeric
+            case .real: .real
             }
         }
     }
 
+    struct Column {
+        let name: String
+        let kind: Kind
+        /// The position of the table whose keys it holds; nil if it is no reference.
+        var target: Int?
+        /// What happens if the record is deleted to which it refers.
+        var action = ""
+        var isRequired = false
+        var isUnique = false
+        var standard: Value?
+        /// The value that a CHECK refuses.
+        var excluded: Value?
+
+        var sql: String { RandomRules.quoted(name) }
+    }
+
     struct Table {
         let name: String
-        var columns: [(name: String, kind: Kind)]
+        let key: String
+        /// Integer or text.
+        let keyKind: Kind
+        var columns: [Column] = []
 
-        var names: [String] { ["id"] + columns.map(\.name) }
+        var sql: String { RandomRules.quoted(name) }
+        var sqlKey: String { RandomRules.quoted(key) }
+        /// The names of the columns that a new record gives: the server assigns integer keys.
+        var given: [String] { (keyKind == .text ? [key] : []) + columns.map(\.name) }
+
+        func id(_ text: String) -> RecordID {
+            keyKind == .text ? .text(text) : .integer(Int64(text) ?? 0)
+        }
+    }
+
+    /// The database in which the tables are made.
+    enum Database {
+        /// A server's or a device's file.
+        case file
+        /// A server's database.
+        case served
+        /// The database whose policies are the reference.
+        case reference
     }
 
     static let roles = ["coach", "office", "guest"]
@@ -45,50 +89,203 @@ struct RandomRules {
     struct Policies {
         var file = ""
         /// The tables that a GRANT of the file names.
-        private(set) var granted: Set<String> = []
+        var granted: Set<String> = []
     }
 
     let tables: [Table]
     let rows: [[[Value]]]
     let policies: Policies
+    private let hasConstraints: Bool
 
-    /// - Parameter restrictsReading: Whether not everyone may SELECT all tables.
-    init(_ chance: inout Chance, restrictsReading: Bool = false) {
-        let names = ["clubs", "teams", "players", "notes"]
-        let tables = names.map { name in
-            let kinds = (0..<chance.number(2..<6)).map { _ in chance.one(of: Kind.allCases) }
-            return Table(
-                name: name,
-                columns: ([.integer, .text] + kinds).enumerated().map { ("c\($0)", $1) })
+    /// - Parameters:
+    ///   - restrictsReading: Whether not everyone may SELECT all tables.
+    ///   - constrained: Whether the tables have constraints and declare their references.
+    init(_ chance: inout Chance, restrictsReading: Bool = false, constrained: Bool = false) {
+        hasConstraints = constrained
+        var tables = Self.tables(&chance)
+        for index in tables.indices {
+            tables[index].columns = Self.columns(
+                of: index, in: tables, constrained: constrained, &chance)
         }
         self.tables = tables
-        rows = tables.map { table in
-            (1...chance.number(3..<9)).map { Self.row(Int64($0), of: table, &chance) }
+        let keys = tables.map { table in
+            (0..<chance.number(2..<8)).map { Self.key(table.keyKind, $0) }
+        }
+        rows = tables.indices.map { table in
+            var rows: [[Value]] = []
+            for key in keys[table] {
+                if let row = Self.row(key, of: tables[table], keys, after: rows, &chance) {
+                    rows.append(row)
+                }
+            }
+            return rows
         }
         policies = Policies(over: tables, &chance, restrictsReading: restrictsReading)
     }
 
-    static func row(_ id: Int64, of table: Table, _ chance: inout Chance) -> [Value] {
-        [.integer(id)] + table.columns.map { value($0.kind, &chance) }
-    }
+    // MARK: - Tables
 
-    static func value(_ kind: Kind, _ chance: inout Chance) -> Value {
-        if chance.percent(15) { return .null }
-        switch kind {
-        case .integer: return .integer(Int64(chance.number(-2..<7)))
-        case .text: return .text(chance.one(of: texts))
-        case .date: return .text(chance.one(of: days))
-        case .boolean: return .boolean(chance.percent(50))
-        case .numeric: return .text(chance.one(of: ["1.50", "1.5", "-2", "10", "0.0", "3"]))
+    private static func tables(_ chance: inout Chance) -> [Table] {
+        var names = [
+            "clubs", "teams", "players", "order", "Größe", "two words", "it's", "a\"b", "select",
+            "user", "row", "x.y", "semi;colon",
+        ].shuffled(using: &chance)[...]
+        return (0..<chance.number(2..<6)).map { _ in
+            let isText = chance.percent(35)
+            return Table(
+                name: names.removeFirst(),
+                key: chance.one(of: ["id", "id", "code", "the key", "Nr"]),
+                keyKind: isText ? .text : .integer)
         }
     }
 
-    static let texts = ["ann", "Ann", "bob", "", "a%b", "é", "a_b", "zoë", "3"]
-    static let days = [
-        "2026-11-25", "2026-11-26", "2026-11-27", "2026-11-28", "2024-02-29", "2027-01-01",
-    ]
+    private static func columns(
+        of own: Int, in tables: [Table], constrained: Bool, _ chance: inout Chance
+    ) -> [Column] {
+        var names = [
+            "name", "n", "group", "naïve", "with space", "quo\"te", "its", "semi;", "rank", "NEW",
+            "_x", "old", "value", "type", "x'y",
+        ].shuffled(using: &chance)[...]
+        let kinds = (0..<chance.number(0..<4)).map { _ in chance.one(of: Kind.allCases) }
+        var columns = ([.integer, .text] + kinds).map { kind in
+            var column = Column(name: names.removeFirst(), kind: kind)
+            if constrained { constrain(&column, &chance) }
+            return column
+        }
+        let last = tables.count - 1
+        var targets: [Int] = []
+        if own + 1 < last, chance.percent(80) { targets.append(chance.number(own + 1..<last)) }
+        if own + 1 < last, chance.percent(20) { targets.append(chance.number(own + 1..<last)) }
+        if own == last {
+            targets += (0..<chance.number(1..<3)).map { _ in chance.number(0..<last) }
+        }
+        if chance.percent(20) { targets.append(chance.number(0..<own + 1)) }
+        for target in targets {
+            var column = Column(
+                name: names.removeFirst(), kind: tables[target].keyKind, target: target)
+            // References that lead back have no first row if they are required.
+            column.isRequired = constrained && target > own && chance.percent(25)
+            column.action = chance.one(
+                of: column.isRequired
+                    ? ["CASCADE", "RESTRICT", "NO ACTION"]
+                    : ["CASCADE", "CASCADE", "SET NULL", "SET NULL", "RESTRICT", "NO ACTION"])
+            columns.append(column)
+        }
+        return columns
+    }
 
-    /// A value as PostgreSQL reads it.
+    private static func constrain(_ column: inout Column, _ chance: inout Chance) {
+        if chance.percent(20) { column.standard = standard(of: column.kind) }
+        if [.integer, .text].contains(column.kind), chance.percent(30) {
+            column.isUnique = true
+        } else {
+            column.isRequired = chance.percent(15)
+        }
+        guard chance.percent(15) else { return }
+        switch column.kind {
+        case .integer: column.excluded = .integer(4)
+        case .text: column.excluded = .text("bob")
+        case .numeric: column.excluded = .text("10")
+        case .date, .boolean, .real, .json: break
+        }
+    }
+
+    /// Returns the statements that make the tables, with the rows unless it is a device's file.
+    func script(_ database: Database, rows hasRows: Bool = true) -> String {
+        var lines = tables.map { table in
+            let columns = table.columns.map { declaration(of: $0, database) }
+            let list = [declaration(ofKey: table, database)] + columns
+            return "CREATE TABLE \(table.sql) (\(list.joined(separator: ", ")));"
+        }
+        if hasRows {
+            if database == .file { lines.append("BEGIN; PRAGMA defer_foreign_keys = ON;") }
+            for (table, rows) in zip(tables, rows) {
+                let names = [table.key] + table.columns.map(\.name)
+                lines += rows.map { Self.insertion($0, names, into: table) + ";" }
+            }
+            if database == .file { lines.append("COMMIT;") }
+        }
+        guard database != .file, hasConstraints else { return lines.joined(separator: "\n") }
+        let ending = database == .reference ? " DEFERRABLE INITIALLY DEFERRED" : ""
+        for table in tables {
+            for column in table.columns {
+                guard let target = column.target else { continue }
+                lines.append(
+                    """
+                    ALTER TABLE \(table.sql) ADD FOREIGN KEY (\(column.sql)) \
+                    \(references(target, column.action))\(ending);
+                    """)
+            }
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    private func declaration(ofKey table: Table, _ database: Database) -> String {
+        guard table.keyKind == .integer else { return "\(table.sqlKey) text PRIMARY KEY" }
+        let type =
+            switch database {
+            case .file: "INTEGER PRIMARY KEY"
+            case .served: "bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY"
+            // The server assigns the ids, so the one who inserts needs no right to the column.
+            case .reference: "bigint PRIMARY KEY DEFAULT current_setting('martlet.id')::bigint"
+            }
+        return "\(table.sqlKey) \(type)"
+    }
+
+    private func declaration(of column: Column, _ database: Database) -> String {
+        let isText = database == .file && column.kind == .json
+        var words = "\(column.sql) \(isText ? "JSON TEXT" : column.kind.sql)"
+        if column.isRequired { words += " NOT NULL" }
+        if let standard = column.standard { words += " DEFAULT \(Self.literal(standard))" }
+        if let excluded = column.excluded {
+            words += " CHECK (\(column.sql) <> \(Self.literal(excluded)))"
+        }
+        if column.isUnique {
+            words += " UNIQUE" + (database == .reference ? " DEFERRABLE INITIALLY DEFERRED" : "")
+        }
+        if hasConstraints, database == .file, let target = column.target {
+            words += " " + references(target, column.action)
+        }
+        return words
+    }
+
+    private func references(_ target: Int, _ action: String) -> String {
+        let table = tables[target]
+        return "REFERENCES \(table.sql) (\(table.sqlKey)) ON DELETE \(action)"
+    }
+
+    /// Returns the schema as Martlet reads it.
+    /// - Parameter dates: The kind of columns for dates.
+    func schema(dates: AttributeKind) -> Schema {
+        Schema(
+            types: tables.map { table in
+                EntityType(
+                    name: table.name, key: table.key,
+                    keyKind: table.keyKind == .text ? .text : .integer,
+                    attributes: table.columns.map {
+                        Attribute(name: $0.name, kind: $0.kind == .date ? dates : $0.kind.kind)
+                    })
+            })
+    }
+
+    // MARK: - SQL
+
+    /// Returns a name with quotes, unless it needs none.
+    static func quoted(_ name: String) -> String {
+        ["clubs", "teams", "players", "id", "code", "name", "n", "its", "rank"].contains(name)
+            ? name : PostgresConnection.quoted(name)
+    }
+
+    /// Returns the statement that inserts a row.
+    static func insertion(_ row: [Value], _ columns: [String], into table: Table) -> String {
+        guard !columns.isEmpty else { return "INSERT INTO \(table.sql) DEFAULT VALUES" }
+        return """
+            INSERT INTO \(table.sql) (\(columns.map(quoted).joined(separator: ", "))) \
+            VALUES (\(row.map(literal).joined(separator: ", ")))
+            """
+    }
+
+    /// Returns a value as PostgreSQL reads it.
     static func literal(_ value: Value) -> String {
         switch value {
         case .null: "NULL"
@@ -97,83 +294,5 @@ struct RandomRules {
         case .real(let number): "\(number)"
         case .text(let text): "'\(text.replacing("'", with: "''"))'"
         }
-    }
-}
-
-extension RandomRules.Policies {
-    /// Makes a file for these tables.
-    init(
-        over tables: [RandomRules.Table], _ chance: inout Chance, restrictsReading: Bool = false
-    ) {
-        // Policies read only tables that come later in this order, so that no circle arises. If the
-        // SELECT policies of a table read nothing, its other policies may read the table itself.
-        for (index, table) in tables.enumerated() {
-            let isPlain = chance.percent(30)
-            for number in 0..<chance.number(0..<4) {
-                let command = chance.one(of: ["ALL", "ALL", "SELECT", "INSERT", "UPDATE", "DELETE"])
-                let reads = !isPlain ? index + 1 : ["ALL", "SELECT"].contains(command) ? 4 : index
-                var writer = RandomCondition(tables: tables, readable: reads)
-                file += Self.policy("p\(number)", on: table, for: command, &writer, &chance)
-            }
-            if restrictsReading, !isPlain, index < tables.count - 1, chance.percent(60) {
-                let word = chance.percent(50) ? "NOT EXISTS" : "EXISTS"
-                file += """
-                    CREATE POLICY read ON \(table.name)\(chance.percent(50) ? " FOR SELECT" : "")
-                      USING (\(word) (SELECT FROM notes AS n WHERE n.c0 = \(table.name).c0));
-
-                    """
-            }
-            if chance.percent(10) {
-                file += "ALTER TABLE \(table.name) DISABLE ROW LEVEL SECURITY;\n"
-            }
-            // Other tables' policies read the last one most.
-            let isRead = restrictsReading && index == tables.count - 1
-            if chance.percent(isRead ? 80 : 30) {
-                granted.insert(table.name)
-                file += Self.grants(table, &chance, restrictsReading)
-            }
-        }
-    }
-
-    private static func policy(
-        _ name: String, on table: RandomRules.Table, for command: String,
-        _ writer: inout RandomCondition,
-        _ chance: inout Chance
-    ) -> String {
-        var text = "CREATE POLICY \(name) ON \(table.name)"
-        if chance.percent(25) { text += " AS RESTRICTIVE" }
-        if command != "ALL" || chance.percent(50) { text += " FOR \(command)" }
-        if chance.percent(40) {
-            text +=
-                " TO \(chance.one(of: RandomRules.roles))" + (chance.percent(20) ? ", office" : "")
-        }
-        if command != "INSERT", chance.percent(90) {
-            text += "\n  USING (\(writer.condition(of: table, &chance)))"
-        }
-        if !["SELECT", "DELETE"].contains(command), chance.percent(command == "INSERT" ? 95 : 40) {
-            text += "\n  WITH CHECK (\(writer.condition(of: table, &chance)))"
-        }
-        return text + ";\n"
-    }
-
-    private static func grants(
-        _ table: RandomRules.Table, _ chance: inout Chance, _ restrictsReading: Bool
-    ) -> String {
-        // Without SELECT, PostgreSQL refuses each statement whose policies read the table.
-        let reader =
-            restrictsReading && chance.percent(70) ? chance.one(of: RandomRules.roles) : "PUBLIC"
-        var text = "GRANT SELECT ON \(table.name) TO \(reader);\n"
-        for command in ["INSERT", "UPDATE", "DELETE"] where chance.percent(70) {
-            let role = chance.percent(50) ? "PUBLIC" : chance.one(of: RandomRules.roles)
-            let columns = table.names.filter { _ in chance.percent(60) }
-            let some = command == "DELETE" || columns.isEmpty || chance.percent(40)
-            text += "GRANT \(command)" + (some ? "" : "(\(columns.joined(separator: ", ")))")
-            text += " ON \(table.name) TO \(role);\n"
-            if chance.percent(20) {
-                text +=
-                    "REVOKE \(command) ON \(table.name) FROM \(chance.one(of: RandomRules.roles));\n"
-            }
-        }
-        return text
     }
 }

@@ -8,6 +8,11 @@ struct ReferenceDatabase {
     let connection: PostgresConnection
     let tables: [RandomRules.Table]
 
+    init(connection: PostgresConnection, tables: [RandomRules.Table]) {
+        self.connection = connection
+        self.tables = tables
+    }
+
     /// Makes the tables in a database, whose contents are dropped.
     init(_ connection: PostgresConnection, _ rules: RandomRules) throws {
         self.connection = connection
@@ -25,19 +30,7 @@ struct ReferenceDatabase {
             CREATE FUNCTION martlet_today() RETURNS date STABLE LANGUAGE sql
             AS $$ SELECT current_setting('martlet.today')::date $$;
             """)
-        for (table, rows) in zip(rules.tables, rules.rows) {
-            let columns = table.columns.map { "\($0.name) \($0.kind.sql)" }
-            // The server assigns the ids, so the one who inserts needs no right to the column.
-            try connection.execute(
-                """
-                CREATE TABLE \(table.name) (
-                    id bigint PRIMARY KEY DEFAULT current_setting('martlet.id')::bigint,
-                    \(columns.joined(separator: ", ")));
-                """)
-            for row in rows {
-                try connection.execute(Self.insertion(row, table.names, into: table))
-            }
-        }
+        try connection.execute(rules.script(.reference))
     }
 
     /// Makes the roles that all worlds of a server share: one for each set of roles that a person may
@@ -57,34 +50,20 @@ struct ReferenceDatabase {
         "person_" + roles.sorted().joined(separator: "_")
     }
 
-    /// Returns the statement that inserts a row.
-    static func insertion(
-        _ row: [Value], _ columns: [String], into table: RandomRules.Table
-    ) -> String {
-        guard !columns.isEmpty else { return "INSERT INTO \(table.name) DEFAULT VALUES" }
-        return """
-            INSERT INTO \(table.name) (\(columns.joined(separator: ", "))) \
-            VALUES (\(row.map(RandomRules.literal).joined(separator: ", ")))
-            """
-    }
-
     /// Puts a rules file in the place of the former one.
     func secure(by policies: RandomRules.Policies) throws {
         let former = try connection.query(
-            "SELECT policyname::text, tablename::text FROM pg_policies")
-        var script = ""
-        for row in 0..<former.count {
-            script += "DROP POLICY \(try former.text(row, 0)) ON \(try former.text(row, 1));\n"
-        }
+            "SELECT format('DROP POLICY %I ON %I; ', policyname, tablename) FROM pg_policies")
+        var script = try (0..<former.count).map { try former.text($0, 0) }.joined()
         for table in tables {
             let everyone = ["PUBLIC"] + RandomRules.roles
             script += """
-                ALTER TABLE \(table.name) ENABLE ROW LEVEL SECURITY;
-                REVOKE ALL ON \(table.name) FROM \(everyone.joined(separator: ", "));
+                ALTER TABLE \(table.sql) ENABLE ROW LEVEL SECURITY;
+                REVOKE ALL ON \(table.sql) FROM \(everyone.joined(separator: ", "));
 
                 """
             if !policies.granted.contains(table.name) {
-                script += "GRANT ALL ON \(table.name) TO PUBLIC;\n"
+                script += "GRANT ALL ON \(table.sql) TO PUBLIC;\n"
             }
         }
         do {
@@ -94,14 +73,29 @@ struct ReferenceDatabase {
         }
     }
 
+    /// Changes rows, each by a statement, while triggers and constraints rest.
+    func run(_ statements: [String]) throws {
+        guard !statements.isEmpty else { return }
+        try connection.execute("SET session_replication_role = replica")
+        for sql in statements {
+            guard try connection.query(sql).affectedCount == 1 else {
+                throw ReferenceFailure("\(sql): the log does not fit the reference's rows")
+            }
+        }
+        try connection.execute("SET session_replication_role = origin")
+    }
+
     /// Calls `body` in a transaction of a person, which is undone.
     func asPerson<Result>(_ viewer: Viewer, _ body: () throws -> Result) throws -> Result {
-        try connection.execute("BEGIN; SET LOCAL ROLE \(Self.role(of: viewer.roles))")
         var settings = [("user", viewer.user ?? ""), ("today", Self.day(viewer.today))]
         settings.append(("roles", viewer.roles.sorted().joined(separator: ",")))
         settings += ["club", "number"].map { ("claim.\($0)", viewer.claims[$0] ?? "") }
+        let calls = settings.map {
+            "set_config('martlet.\($0)', \(RandomRules.literal(.text($1))), true)"
+        }
+        try connection.execute(
+            "BEGIN; SELECT \(calls.joined(separator: ", ")); \(Self.becoming(viewer))")
         do {
-            for (name, value) in settings { try set(name, to: value) }
             let result = try body()
             try connection.execute("ROLLBACK")
             return result
@@ -111,49 +105,97 @@ struct ReferenceDatabase {
         }
     }
 
+    /// Goes on with a person's rights, or with all rights if he is nil.
+    func become(_ viewer: Viewer?) throws { try connection.execute(Self.becoming(viewer)) }
+
+    private static func becoming(_ viewer: Viewer?) -> String {
+        "SET LOCAL ROLE \(viewer.map { role(of: $0.roles) } ?? "NONE")"
+    }
+
     private static func day(_ days: Int64) -> String {
         String(Timestamp.rfc3339(milliseconds: days * 86_400_000).prefix(10))
     }
 
     /// Returns the types and ids of the records that the present role may see.
     func records() throws -> Set<String> {
-        let queries = tables.map { "SELECT '\($0.name) ' || id FROM \($0.name)" }
+        let queries = tables.map { table in
+            let name = RandomRules.literal(.text(table.name + " "))
+            return "SELECT \(name) || \(table.sqlKey) FROM \(table.sql)"
+        }
         let answer = try connection.query(queries.joined(separator: " UNION ALL "))
         return Set(try (0..<answer.count).map { try answer.text($0, 0) })
     }
 
     /// Returns the ids that the present role may see of a table; nil if PostgreSQL does not let it read the
     /// table.
-    func ids(of table: String) throws -> Set<Int64>? {
-        let sql = "SELECT id FROM \(table)"
-        guard try attempt(sql) != nil else { return nil }
+    func ids(of table: RandomRules.Table) throws -> Set<RecordID>? {
+        let sql = "SELECT \(table.sqlKey)::text FROM \(table.sql)"
+        guard try attempt(sql) != .denied else { return nil }
         let answer = try connection.query(sql)
-        return Set(try (0..<answer.count).map { try answer.integer($0, 0) })
+        return Set(try (0..<answer.count).map { table.id(try answer.text($0, 0)) })
+    }
+
+    /// Returns the rows that the present role may see, each as a line.
+    func lines() throws -> [String] {
+        try tables.flatMap { table in
+            try connection.query(table.selection).values().map { row in
+                table.line(row.map { $0.text })
+            }
+        }.sorted()
     }
 
     /// Sets the id of the next record, within a transaction.
-    func setNextID(_ id: Int64) throws { try set("id", to: "\(id)") }
+    func setNextID(_ id: Int64) throws { try connection.execute("SET LOCAL martlet.id = \(id)") }
 
-    private func set(_ name: String, to value: String) throws {
-        _ = try connection.query(
-            "SELECT set_config('martlet.' || $1, $2, true)", [.text(name), .text(value)])
+    /// The outcome of a statement.
+    enum Outcome: Equatable {
+        /// PostgreSQL allows it; it found or wrote this number of rows.
+        case rows(Int)
+        /// PostgreSQL does not allow it.
+        case denied
+        /// PostgreSQL allows it, and a constraint refuses the rows.
+        case violates
     }
 
     /// Runs a statement of a person.
     ///
     /// - Parameter isKept: Whether the statement is not undone.
-    /// - Returns: The number of rows that it found or wrote; nil if PostgreSQL does not allow it.
-    func attempt(_ sql: String, isKept: Bool = false) throws -> Int? {
+    func attempt(_ sql: String, isKept: Bool = false) throws -> Outcome {
         try connection.execute("SAVEPOINT one")
         do {
             let count = try connection.query(sql).affectedCount
             if !isKept { try connection.execute("ROLLBACK TO one") }
-            return count
+            return .rows(count)
         } catch {
             try connection.execute("ROLLBACK TO one")
+            if error.sqlState?.hasPrefix("23") == true { return .violates }
             guard error.sqlState == "42501" else { throw error }
-            return nil
+            return .denied
         }
+    }
+}
+
+extension RandomRules.Table {
+    /// Returns the condition of the record with this id.
+    func condition(_ id: RecordID) -> String { "\(sqlKey) = \(RandomRules.literal(id.value))" }
+
+    /// The statement that selects all rows.
+    var selection: String {
+        "SELECT \(([sqlKey] + columns.map(\.sql)).joined(separator: ", ")) FROM \(sql)"
+    }
+
+    /// Returns a row in the same form whatever database has it: PostgreSQL keeps the zeros at the end of a
+    /// number.
+    func line(_ values: [String?]) -> String {
+        let texts = zip(columns, values.dropFirst()).map { column, text in
+            guard let text else { return "-" }
+            switch column.kind {
+            case .numeric, .real: return Double(text).map { "\($0)" } ?? text
+            case .boolean: return text == "t" ? "1" : text == "f" ? "0" : text
+            case .integer, .text, .date, .json: return "“\(text)”"
+            }
+        }
+        return "\(name) \(values[0] ?? "-") \(texts.joined(separator: " "))"
     }
 }
 

@@ -1,4 +1,3 @@
-import Foundation
 import MartletModel
 import MartletProtocol
 import MartletRules
@@ -24,7 +23,6 @@ final class RulesOnServers {
         }
     }
 
-    private let folder: URL
     private let servers: [Server]
     private let now: Int64
     private var number = 0
@@ -34,23 +32,17 @@ final class RulesOnServers {
     ///   - now: Milliseconds since 1970.
     init(_ rules: RandomRules, database: PostgresAddress, now: Int64) throws {
         self.now = now
-        folder = FileManager.default.temporaryDirectory
-            .appendingPathComponent("martlet-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        let path = folder.appendingPathComponent("data.sqlite").path
         servers = [
-            try Server(RulesServer.file(path, rules), rules),
+            try Server(RulesServer.file(rules), rules),
             try Server(RulesServer.database(database, rules), rules),
         ]
     }
 
-    deinit { try? FileManager.default.removeItem(at: folder) }
-
     /// A change of one record.
     enum Operation {
-        case create([String], [Value])
-        case update(Int64, [String], [Value])
-        case delete(Int64)
+        case create(RecordID, [String], [Value])
+        case update(RecordID, [String], [Value])
+        case delete(RecordID)
     }
 
     /// Returns the servers' verdicts on a change, which is undone.
@@ -93,22 +85,21 @@ final class RulesOnServers {
         number += 1
         var changes = TypeChanges(name: table)
         switch operation {
-        case .create(let names, let values):
-            changes.create = [.integer(-1)]
+        case .create(let id, let names, let values):
+            changes.create = [id]
             changes.entries = [
-                RecordEntry(
-                    id: .integer(-1), attributes: Attributes(names: names, values: values))
+                RecordEntry(id: id, attributes: Attributes(names: names, values: values))
             ]
         case .update(let id, let names, let values):
-            changes.update = [.integer(id)]
+            changes.update = [id]
             changes.entries = [
                 RecordEntry(
-                    id: .integer(id), revision: revision,
+                    id: id, revision: revision,
                     attributes: Attributes(names: names, values: values))
             ]
         case .delete(let id):
-            changes.delete = [.integer(id)]
-            changes.entries = [RecordEntry(id: .integer(id), revision: revision)]
+            changes.delete = [id]
+            changes.entries = [RecordEntry(id: id, revision: revision)]
         }
         var set = ChangeSet(types: [changes])
         set.identifier = "set \(number)"

@@ -55,13 +55,8 @@ struct RulesReference {
             program = try Self.adopted(connection, rules, seed)
             return
         }
-        let types = rules.tables.map { table in
-            EntityType(
-                name: table.name, key: "id", keyKind: .integer,
-                attributes: table.columns.map { Attribute(name: $0.name, kind: $0.kind.kind) })
-        }
         do {
-            program = try RulesProgram(rules.policies.file, schema: Schema(types: types))
+            program = try RulesProgram(rules.policies.file, schema: rules.schema(dates: .any))
         } catch {
             throw ReferenceFailure("seed \(seed): \(error)\n\(rules.policies.file)")
         }
@@ -71,16 +66,10 @@ struct RulesReference {
     private static func adopted(
         _ connection: PostgresConnection, _ rules: RandomRules, _ seed: UInt64
     ) throws -> RulesProgram {
-        var request = PostgresAdoption.Request(name: "rules", tables: rules.tables.map(\.name))
+        var request = PostgresAdoption.Request(
+            name: "rules", tables: rules.tables.map { "public.\($0.name)" })
         request.rules = .ofDatabase
-        let schema = Schema(
-            types: rules.tables.map { table in
-                EntityType(
-                    name: table.name, key: "id", keyKind: .integer,
-                    attributes: table.columns.map {
-                        Attribute(name: $0.name, kind: $0.kind == .date ? .text : $0.kind.kind)
-                    })
-            })
+        let schema = rules.schema(dates: .text)
         var text = ""
         do {
             // Adoption refuses policies by which nobody would see anything.
@@ -136,8 +125,9 @@ struct RulesReference {
         _ type: Int, _ evaluator: RuleEvaluator, _ viewer: Viewer
     ) throws {
         let table = rules.tables[type]
-        try reference.setNextID(Int64(rules.rows[type].count + 1))
-        let seen = try reference.ids(of: table.name)
+        let next = Int64(rules.rows[type].count + 1)
+        try reference.setNextID(next)
+        let seen = try reference.ids(of: table)
         if evaluator.isUnreadable(type) {
             // PostgreSQL forgets about queries in a condition that constants decide.
             guard seen == nil else {
@@ -147,7 +137,7 @@ struct RulesReference {
             unread.both += 1
         }
         for row in rules.rows[type] {
-            guard case .integer(let id) = row[0] else { continue }
+            guard let id = RecordID(row[0]) else { continue }
             judge(
                 "SELECT \(table.name) \(id)", viewer, seen?.contains(id) ?? false,
                 try evaluator.maySelect(row, of: type))
@@ -161,41 +151,51 @@ struct RulesReference {
                 }
                 #expect((permits && !restricts) == judgement.isShown, "\(judgement)")
             }
-            try judge(
-                "DELETE FROM \(table.name) WHERE id = \(id)", viewer,
-                try evaluator.maySelect(row, of: type)
-                    && evaluator.refusalToDelete(row, of: type) == nil,
-                .delete(id), of: table.name)
-            for _ in 0..<2 {
-                let columns = table.columns.indices.filter { _ in chance.percent(50) }
-                guard !columns.isEmpty else { continue }
-                var new = row
-                for column in columns {
-                    new[column + 1] = RandomRules.value(table.columns[column].kind, &chance)
-                }
-                let list = columns.map {
-                    "\(table.columns[$0].name) = \(RandomRules.literal(new[$0 + 1]))"
-                }
-                try judge(
-                    "UPDATE \(table.name) SET \(list.joined(separator: ", ")) WHERE id = \(id)",
-                    viewer,
-                    try evaluator.maySelect(row, of: type)
-                        && evaluator.refusalToUpdate(
-                            row, columns: columns.map { table.columns[$0].name }, of: type) == nil
-                        && evaluator.refusalToLeave(new, of: type) == nil,
-                    .update(
-                        id, columns.map { table.columns[$0].name }, columns.map { new[$0 + 1] }),
-                    of: table.name)
-            }
+            try compare(row, id, of: type, evaluator, viewer)
         }
         for _ in 0..<4 {
-            let row = RandomRules.row(
-                Int64(rules.rows[type].count + 1), of: table, &chance)
-            let (names, values) = (Array(table.names.dropFirst()), Array(row.dropFirst()))
+            let key = RandomRules.key(table.keyKind, Int(next) - 1)
+            let row = [key] + table.columns.map { RandomRules.value(of: $0, &chance) }
+            let names = table.given
+            let values = Array(row.dropFirst(row.count - names.count))
             try judge(
-                ReferenceDatabase.insertion(values, names, into: table), viewer,
+                RandomRules.insertion(values, names, into: table), viewer,
                 try evaluator.refusalToInsert(row, columns: names, of: type) == nil,
-                .create(names, values), of: table.name)
+                .create(
+                    table.keyKind == .text ? RecordID(key) ?? .integer(-1) : .integer(-1),
+                    table.columns.map(\.name), Array(row.dropFirst())), of: table.name)
+        }
+    }
+
+    /// Compares who may delete a row, and change it.
+    private mutating func compare(
+        _ row: [Value], _ id: RecordID, of type: Int, _ evaluator: RuleEvaluator, _ viewer: Viewer
+    ) throws {
+        let table = rules.tables[type]
+        let place = "\(table.sqlKey) = \(RandomRules.literal(row[0]))"
+        try judge(
+            "DELETE FROM \(table.sql) WHERE \(place)", viewer,
+            try evaluator.maySelect(row, of: type)
+                && evaluator.refusalToDelete(row, of: type) == nil,
+            .delete(id), of: table.name)
+        for _ in 0..<2 {
+            let columns = table.columns.indices.filter { _ in chance.percent(50) }
+            guard !columns.isEmpty else { continue }
+            var new = row
+            for column in columns {
+                new[column + 1] = RandomRules.value(of: table.columns[column], &chance)
+            }
+            let list = columns.map {
+                "\(table.columns[$0].sql) = \(RandomRules.literal(new[$0 + 1]))"
+            }
+            let names = columns.map { table.columns[$0].name }
+            try judge(
+                "UPDATE \(table.sql) SET \(list.joined(separator: ", ")) WHERE \(place)",
+                viewer,
+                try evaluator.maySelect(row, of: type)
+                    && evaluator.refusalToUpdate(row, columns: names, of: type) == nil
+                    && evaluator.refusalToLeave(new, of: type) == nil,
+                .update(id, names, columns.map { new[$0 + 1] }), of: table.name)
         }
     }
 
@@ -205,7 +205,7 @@ struct RulesReference {
         _ sql: String, _ viewer: Viewer, _ answer: Bool, _ operation: RulesOnServers.Operation,
         of table: String
     ) throws {
-        let isAllowed = try reference.attempt(sql) == 1
+        let isAllowed = try reference.attempt(sql) == .rows(1)
         judge(sql, viewer, isAllowed, answer)
         guard let servers, chance.percent(4) else { return }
         for verdict in try servers.verdicts(on: operation, of: table, by: viewer) {

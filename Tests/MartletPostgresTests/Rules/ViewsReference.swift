@@ -20,16 +20,19 @@ final class ViewsReference {
         let absence: Int
     }
 
+    private let rules: RandomRules
     private let script: String
     private let world: JudgedServer
-    private let tables: [RandomRules.Table]
+    private var tables: [RandomRules.Table] { rules.tables }
     private var seats: [Seat] = []
     private var chance: Chance
     /// How many records came to devices or left them while they were settled, how many they had in all
-    /// comparisons, and how many there were.
-    private var rows = (moved: 0, shown: 0, all: 0)
+    /// comparisons, and how many there were; and how many saves a device's constraints refused.
+    private var rows = (moved: 0, shown: 0, all: 0, invalid: 0)
     /// The saves about which devices and the server were compared, and those that both refused.
     private var verdicts = (all: 0, early: 0)
+    /// How often a person's roles or claims changed, and how often the rules.
+    private var rights = (changed: 0, replaced: 0)
     private var story: [String] = []
 
     /// - Parameter make: Makes the server and the reference of the rules.
@@ -37,12 +40,11 @@ final class ViewsReference {
         seed: UInt64, _ make: (RandomRules) throws -> (RulesServer, ReferenceDatabase)
     ) throws {
         chance = Chance(seed: seed)
-        let rules = RandomRules(&chance)
-        tables = rules.tables
-        script = RulesServer.script(of: tables)
+        rules = RandomRules(&chance, constrained: true)
+        script = rules.script(.file, rows: false)
         let (server, reference) = try make(rules)
         world = try JudgedServer(server, reference, now: 20_784 * 86_400_000 + 3_600_000)
-        for index in 0..<4 {
+        for index in 0..<chance.number(2..<5) {
             let disk = FaultDisk(name: DiskName.next("reference"), seed: UInt64(index))
             let device = try SmallDevice(disk, number: UInt64(index + 1), script: script)
             let absence = [1, 1, 3, 8][index]
@@ -60,6 +62,8 @@ final class ViewsReference {
             "stale": world.counts.stale, "unclear": world.counts.unclear,
             "cut": world.counts.cut, "begun": world.counts.begun, "moved": rows.moved,
             "shown": rows.shown, "all": rows.all, "judged": verdicts.all, "early": verdicts.early,
+            "changed": rights.changed, "replaced": rights.replaced, "invalid": rows.invalid,
+            "violating": world.counts.violating,
         ]
     }
 
@@ -79,23 +83,56 @@ final class ViewsReference {
     }
 
     /// Replaces the rules. Besides policies of chance there are some that make histories lively: the office
-    /// sees tables whole, the notes say like memberships who sees what, and many may change them.
+    /// sees tables whole, the memberships say who sees what, and many may change them.
     private func secure() throws {
         var policies = RandomRules.Policies(over: tables, &chance)
         for table in tables where chance.percent(40) {
-            policies.file += "CREATE POLICY office ON \(table.name) TO office USING (true);\n"
+            policies.file += "CREATE POLICY office ON \(table.sql) TO office USING (true);\n"
         }
-        if chance.percent(70) { policies.file += "CREATE POLICY open ON notes USING (true);\n" }
+        for table in tables {
+            switch chance.number(0..<8) {
+            case 0:
+                policies.file +=
+                    "CREATE POLICY free ON \(table.sql) FOR INSERT WITH CHECK (true);\n"
+            case 1, 2:
+                policies.file += "CREATE POLICY free ON \(table.sql) FOR UPDATE USING (true);\n"
+            case 3: policies.file += "CREATE POLICY free ON \(table.sql) FOR DELETE USING (true);\n"
+            default: break
+            }
+            guard chance.percent(15), policies.granted.insert(table.name).inserted else { continue }
+            let names = [table.sqlKey] + table.columns.map(\.sql)
+            let list = names.dropFirst(chance.number(0..<2)).joined(separator: ", ")
+            policies.file += """
+                GRANT SELECT, INSERT (\(list)), UPDATE (\(names[1])), DELETE ON \(table.sql) TO PUBLIC;
+
+                """
+        }
+        let members = tables[tables.count - 1]
+        if chance.percent(70) {
+            policies.file += "CREATE POLICY open ON \(members.sql) USING (true);\n"
+        }
         var noted = policies
+        let (number, person) = (members.columns[0].sql, members.columns[1].sql)
         for table in tables.dropLast() where chance.percent(60) {
             noted.file += """
-                CREATE POLICY noted ON \(table.name) FOR SELECT USING (c0 IN (
-                    SELECT n.c0 FROM notes AS n WHERE n.c1 = martlet_user() OR n.c1 IN ('3', '')));
+                CREATE POLICY noted ON \(table.sql) FOR SELECT USING (\(table.columns[0].sql) IN (
+                    SELECT m.\(number) FROM \(members.sql) AS m
+                    WHERE m.\(person) = martlet_user() OR m.\(person) IN ('3', '')));
 
                 """
         }
         // If a policy of chance reads its own table, this table's SELECT policies may read nothing.
         if world.accepts(noted) { policies = noted }
+        // A new row must not count as one that was there.
+        for table in tables where chance.percent(20) {
+            var once = policies
+            once.file += """
+                CREATE POLICY once ON \(table.sql) AS RESTRICTIVE FOR INSERT WITH CHECK (NOT EXISTS (
+                    SELECT FROM \(table.sql) AS o WHERE o.\(table.sqlKey) = \(table.sql).\(table.sqlKey)));
+
+                """
+            if world.accepts(once) { policies = once }
+        }
         try world.secure(by: chance.percent(8) ? nil : policies)
     }
 
@@ -111,11 +148,15 @@ final class ViewsReference {
         let kind = chance.number(0..<30)
         story.append("\(index): \(kind)")
         switch kind {
-        case 0..<12:
+        case 0..<12, 22, 23, 24:
             try save(index)
             if chance.percent(50) { try exchange(index) }
-        case 12: change(index)
-        case 13: if chance.percent(50) { try secure() }
+        case 12, 21:
+            change(index)
+            rights.changed += 1
+        case 13 where chance.percent(50):
+            try secure()
+            rights.replaced += 1
         case 15: world.now += 86_400_000 * Int64(chance.number(1..<3))
         case 16:
             // Answers end within differences, between revisions and within them.
@@ -135,24 +176,38 @@ final class ViewsReference {
 
     func end() throws {
         for index in seats.indices { try settle(index) }
+        try world.compareRows()
         if let fault = world.faults.first { throw ReferenceFailure(fault) }
     }
 
     /// What a reader of a failure needs to know.
     var description: String {
-        "\(world.policies?.file ?? "no rules")\n\(story.joined(separator: ", "))"
+        "\(rules.script(.file))\n\(world.policies?.file ?? "no rules")\n\(story.joined(separator: ", "))"
     }
 
     private func writeElsewhere() throws {
         let table = table()
-        let id = chance.number(1..<12)
-        if chance.percent(20) {
-            return try world.execute("DELETE FROM \(table.name) WHERE id = \(id)")
+        if chance.percent(15) {
+            let key = RandomRules.key(.text, chance.number(0..<11))
+            let values = (table.keyKind == .text ? [key] : []) + table.columns.map { value(of: $0) }
+            return try world.execute(RandomRules.insertion(values, table.given, into: table))
         }
-        let column = table.columns[
-            chance.percent(60) ? chance.number(0..<2) : chance.number(0..<table.columns.count)]
-        let value = RandomRules.literal(RandomRules.value(column.kind, &chance))
-        try world.execute("UPDATE \(table.name) SET \(column.name) = \(value) WHERE id = \(id)")
+        guard let id = RecordID(RandomRules.key(table.keyKind, chance.number(0..<11))) else {
+            return
+        }
+        let condition = table.condition(id)
+        if chance.percent(20) {
+            return try world.execute("DELETE FROM \(table.sql) WHERE \(condition)")
+        }
+        let column =
+            table.columns[
+                chance.percent(50) ? chance.number(0..<2) : chance.number(0..<table.columns.count)]
+        let literal = RandomRules.literal(value(of: column))
+        try world.execute("UPDATE \(table.sql) SET \(column.sql) = \(literal) WHERE \(condition)")
+    }
+
+    private func value(of column: RandomRules.Column) -> Value {
+        RandomRules.value(of: column, &chance)
     }
 
     /// Changes some of the records that the device has, in one save.
@@ -171,8 +226,12 @@ final class ViewsReference {
         }
         try exchange(index)
         let parked = try seats[index].device.store.parked()
+        // A condition that compares ids may judge a temporary one in another way.
         let agrees =
-            refusal == nil ? !parked.contains { $0.reason == .permission } : !parked.isEmpty
+            refusal == nil
+            ? !parked.contains { set in
+                set.reason == .permission && !set.changes.contains { $0.id.isTemporary }
+            } : !parked.isEmpty
         guard agrees else {
             let viewer = world.viewer(seats[index].principal)
             throw ReferenceFailure("\(viewer): \(refusal?.message ?? "allowed"), but \(parked)")
@@ -181,35 +240,65 @@ final class ViewsReference {
         verdicts.all += 1
     }
 
+    /// A save that the device's constraints refuse changes nothing.
     private func save(_ index: Int, judges: Bool) throws {
         let store = try seats[index].device.store
         store.judgesSaves = judges
-        try store.write(now: world.now) { context in
-            for _ in 0..<(chance.percent(60) ? 1 : chance.number(2..<4)) {
-                let table = table()
-                let ids = try context.rows("SELECT id FROM \(table.name) ORDER BY id")
-                    .compactMap { $0["id"] }
-                let kind = chance.number(0..<8)
-                guard kind > 2, let id = ids.randomElement(using: &chance) else {
-                    _ = try context.insert(
-                        table.name, values(of: table.columns.filter { _ in chance.percent(80) }))
-                    continue
+        do {
+            try store.write(now: world.now) { context in
+                for _ in 0..<(chance.percent(60) ? 1 : chance.number(2..<4)) {
+                    try change(table(), in: context)
                 }
-                if kind == 3 {
-                    try context.prepare("DELETE FROM \(table.name) WHERE id = ?").run([id])
-                    continue
-                }
-                let columns = table.columns.filter { _ in chance.percent(40) }
-                guard case .integer(let number) = id, !columns.isEmpty else { continue }
-                _ = try context.update(table.name, .integer(number), values(of: columns))
             }
+        } catch let error as StoreError where error.kind == .constraint {
+            rows.invalid += 1
         }
     }
 
-    private func values(of columns: [(name: String, kind: RandomRules.Kind)]) -> RecordValues {
+    private func change(_ table: RandomRules.Table, in context: WriteContext) throws {
+        let ids = try self.ids(of: table, in: context)
+        let kind = chance.number(0..<8)
+        guard kind > 2, let id = ids.randomElement(using: &chance) else {
+            let columns = table.columns.filter { $0.isRequired || chance.percent(80) }
+            let own = RandomRules.key(.text, chance.number(0..<30))
+            _ = try context.insert(
+                table.name, values(of: columns, in: context),
+                id: table.keyKind == .text ? RecordID(own)?.description : nil)
+            return
+        }
+        if kind == 3 {
+            try context.prepare("DELETE FROM \(table.sql) WHERE \(table.sqlKey) = ?")
+                .run([Self.value(id.value)])
+            return
+        }
+        let columns = table.columns.filter { _ in chance.percent(40) }
+        guard !columns.isEmpty else { return }
+        _ = try context.update(table.name, id, try values(of: columns, in: context))
+    }
+
+    private func ids(
+        of table: RandomRules.Table, in context: WriteContext
+    ) throws -> [RecordID] {
+        try context.rows(
+            "SELECT CAST(\(table.sqlKey) AS TEXT) AS id FROM \(table.sql) ORDER BY \(table.sqlKey)"
+        ).compactMap { row in
+            guard case .text(let text)? = row["id"] else { return nil }
+            return table.id(text)
+        }
+    }
+
+    /// Returns new values. References mostly lead to records that the device has.
+    private func values(
+        of columns: [RandomRules.Column], in context: WriteContext
+    ) throws -> RecordValues {
         var values = RecordValues()
         for column in columns {
-            values[column.name] = Self.value(RandomRules.value(column.kind, &chance))
+            var value = value(of: column)
+            if let target = column.target, value != .null, chance.percent(95) {
+                let ids = try ids(of: tables[target], in: context)
+                value = ids.randomElement(using: &chance)?.value ?? .null
+            }
+            values[column.name] = Self.value(value)
         }
         return values
     }
@@ -239,11 +328,12 @@ final class ViewsReference {
     private func settle(_ index: Int) throws {
         let seat = seats[index]
         let before = try rows(of: seat.device)
-        for _ in 0..<3 { try exchange(index) }
+        // The second exchange brings what came back for own sets, and confirms a purge.
+        for _ in 0..<2 { try exchange(index) }
         let store = try seat.device.store
         #expect(try store.outboxCount == 0)
         let viewer = world.viewer(seat.principal)
-        let expected = try world.reference.asPerson(viewer) { try visible() }
+        let expected = try world.reference.asPerson(viewer) { try world.reference.lines() }
         let shown = try rows(of: seat.device)
         guard shown == expected else {
             let extra = Set(shown).subtracting(expected).sorted()
@@ -253,40 +343,11 @@ final class ViewsReference {
         }
         rows.moved += Set(before).symmetricDifference(shown).count
         rows.shown += shown.count
-        rows.all += try visible().count
+        rows.all += try world.reference.lines().count
         for set in try store.parked() { try store.drop(set.identifier, now: 1_000) }
     }
 
-    /// Returns the rows that the present role of the reference may see.
-    private func visible() throws -> [String] {
-        try tables.flatMap { table in
-            try world.reference.connection.query(
-                "SELECT \(table.names.joined(separator: ", ")) FROM \(table.name)"
-            ).values().map { line(table, $0.map { $0.text }) }
-        }.sorted()
-    }
-
     private func rows(of device: SmallDevice) throws -> [String] {
-        let connection = try device.connection()
-        return try tables.flatMap { table in
-            let statement = try connection.prepare(
-                "SELECT \(table.names.joined(separator: ", ")) FROM \(table.name)")
-            return try statement.rows { (row) throws(SQLiteError) in
-                line(table, (0..<row.columnCount).map { row.isNull($0) ? nil : row.text($0) })
-            }
-        }.sorted()
-    }
-
-    /// Returns a row as both write it: PostgreSQL keeps the zeros at the end of a number.
-    private func line(_ table: RandomRules.Table, _ values: [String?]) -> String {
-        let texts = zip(table.columns, values.dropFirst()).map { column, text in
-            guard let text else { return "-" }
-            switch column.kind {
-            case .numeric: return Double(text).map { "\($0)" } ?? text
-            case .boolean: return text == "t" ? "1" : text == "f" ? "0" : text
-            case .integer, .text, .date: return "“\(text)”"
-            }
-        }
-        return "\(table.name) \(values[0] ?? "-") \(texts.joined(separator: " "))"
+        try device.connection().lines(of: tables)
     }
 }
