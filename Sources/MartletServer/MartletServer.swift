@@ -203,7 +203,8 @@ public final class MartletServer: Sendable {
                     cacheBytes: configuration.cacheBytes, now: configuration.now,
                     snapshots: .init(
                         folder: "\(configuration.dataDirectory)/snapshots/\(name)",
-                        plan: sources.plan, every: configuration.snapshotEvery, queue: queue,
+                        plan: sources.plan, every: configuration.snapshotEvery,
+                        views: configuration.viewSnapshots, queue: queue,
                         later: configuration.later),
                     pulse: pulse, redis: sources.redis),
                 DataSetReports(

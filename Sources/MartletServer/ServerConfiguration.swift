@@ -38,6 +38,8 @@ public struct ServerConfiguration: Sendable {
     public var seeding: [UInt8]?
     /// The number of revisions after which a new snapshot of a data set is made; at least 1.
     public var snapshotEvery: Int64 = 10_000
+    /// The limits of snapshots for people who see a part of a data set.
+    public var viewSnapshots = ViewSnapshotLimits()
     /// The approximate number of newest change sets of a data set that are kept whole; at least 1,
     /// or nil for all. The server empties older ones, and a device that is further behind gets the
     /// changed rows instead.

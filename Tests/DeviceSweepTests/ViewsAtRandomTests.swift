@@ -1,7 +1,9 @@
 import Foundation
 import MartletModel
+import MartletProtocol
 import MartletRules
 import MartletStore
+import SQLiteFaults
 import SQLiteKit
 import SmallWorlds
 import Testing
@@ -26,6 +28,48 @@ struct ViewsAtRandomTests {
         for _ in 0..<100 { try team.step() }
         try team.end()
         #expect(team.moved > 30 && team.judged > 0)
+    }
+
+    @Test(
+        "that begin with a snapshot of a view have its rows, also if they lose it and get no other",
+        arguments: [false, true])
+    func snapshot(isLost: Bool) throws {
+        let world = try SmallWorld(DiskName.next("begun"))
+        let (office, disk) = (try world.device(), FaultDisk(name: DiskName.next("seeded"), seed: 7))
+        try office.write { context in
+            for name in ["A", "Canary"] { _ = try context.insert("teams", ["name": .text(name)]) }
+        }
+        try office.sync(with: world.server)
+        let node = try #require(world.server.node)
+        node.policies = try RulesProgram(
+            "CREATE POLICY one ON teams USING (id = 1);", schema: node.schema)
+        let bob = Principal(name: "b", user: "bob")
+        let device = SmallDevice(switchedOff: disk, number: 7)
+        device.snapshot = try world.server.snapshot(for: bob)
+        #expect(device.snapshot?.manifest.view != nil)
+        try device.open()
+        world.server.sender = bob
+        let path = try device.store.snapshotPath
+        if isLost {
+            device.whileAnswered = {
+                guard device.disk.contents(of: path)?.isEmpty == false else { return }
+                device.disk.install([1], at: path)
+                // From now on, the server has one of another view.
+                world.server.sender = Principal(name: "staff")
+                node.policies = nil
+                device.snapshot = try world.server.snapshot()
+                node.policies = try RulesProgram(
+                    "CREATE POLICY one ON teams USING (id = 1);", schema: node.schema)
+                world.server.sender = bob
+                device.whileAnswered = {}
+            }
+        }
+        try device.sync(with: world.server)
+        try device.sync(with: world.server)
+        let rows = try device.connection().prepare("SELECT group_concat(name) FROM teams")
+        #expect(try rows.step() && rows.text(0) == "A")
+        #expect(try device.store.pendingSnapshot == nil)
+        #expect(device.disk.contents(of: path) == nil)
     }
 
     @Test("begin again if they had everything, and lose no edit")

@@ -62,6 +62,7 @@ actor LiveServer {
         configuration.keepRevisions = keepRevisions
         configuration.rules = rules.map { Array($0.utf8) }
         if let snapshotEvery { configuration.snapshotEvery = snapshotEvery }
+        configuration.viewSnapshots.leastRecords = 1
         configuration.tlsCertificatePath = tls?.certificate
         configuration.tlsKeyPath = tls?.key
         let server = MartletServer(configuration)

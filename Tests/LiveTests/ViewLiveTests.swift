@@ -1,6 +1,7 @@
 import Foundation
 import Martlet
 import MartletModel
+import Synchronization
 import Testing
 import Waiting
 
@@ -145,7 +146,25 @@ struct ViewLiveTests {
         await pair.end(back)
     }
 
-    @Test("there is no snapshot for somebody who sees a part")
+    /// The bytes of a snapshot that a device received.
+    private final class Received: Sendable {
+        let bytes = Mutex<Int64>(0)
+    }
+
+    /// A device that begins with the server's snapshot, and exchanges when told to.
+    private static func seeded(
+        _ name: String, _ pair: Pair, _ received: Received
+    ) async throws -> MartletClient {
+        try await pair.server.device(
+            name, transport: try await pair.server.transport(token: pair.token)
+        ) {
+            $0.pull = .onRequest
+            $0.seeding = .server
+            $0.seedingProgress = { progress in received.bytes.withLock { $0 = progress.received } }
+        }
+    }
+
+    @Test("a new device begins with a snapshot of its user's view, and ends right if that changes")
     func snapshots() async throws {
         let pair = try await Pair()
         let url = try await pair.server.url.appendingPathComponent("snapshot")
@@ -155,9 +174,37 @@ struct ViewLiveTests {
             let (_, response) = try await URLSession.shared.data(for: request)
             return (response as? HTTPURLResponse)?.statusCode ?? 0
         }
-        let office = try pair.server.makeToken(user: "olga", roles: ["office"]).text
-        #expect(try await holds { try await status(office) == 200 })
+        // One request alone leads to none.
         #expect(try await status(pair.token) == 404)
+        #expect(try await holds { try await status(pair.token) == 200 })
+        let received = Received()
+        let second = try await Self.seeded("second", pair, received)
+        #expect(received.bytes.withLock { $0 > 0 })
+        #expect(try await Self.players(second) == ["Mine1"])
+        try await Self.add("Mine2", of: "ann", pair.office)
+        try await second.sync()
+        #expect(try await Self.players(second) == ["Mine1", "Mine2"])
+        // The view of a device that has only the snapshot becomes another one, before it comes again.
+        let third = try await Self.seeded("third", pair, received)
+        #expect(try await Self.players(third) == ["Mine1"])
+        try await pair.server.start(
+            rules: Self.rules.replacing("owner = martlet_user()", with: "name = 'Mine2'"))
+        for client in [second, third] {
+            try await client.sync()
+            #expect(try await Self.players(client) == ["Mine2"])
+            #expect(try await client.status().parked == 0)
+        }
+        await second.close()
+        await third.close()
         await pair.end()
+        for name in ["second", "third"] {
+            for suffix in ["", "-wal", "-snapshot"] {
+                let path = pair.server.file(name) + suffix
+                guard FileManager.default.fileExists(atPath: path) else { continue }
+                let bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+                let text = String(decoding: bytes, as: Unicode.ASCII.self)
+                #expect(!text.contains("Canary") && !text.contains("Mine1"), "\(name)\(suffix)")
+            }
+        }
     }
 }

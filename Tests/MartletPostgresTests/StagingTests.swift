@@ -58,9 +58,7 @@ struct StagingTests {
             #expect(head.revision == (try stored.integer(0, 0)))
             #expect(head.hash.bytes == (try stored.binary(0, 1)))
 
-            let cut = try SnapshotMaker(path: path).make(
-                for: try #require(VisibilityFilter.everything.permissionClasses.first)
-            ) { _ in part }
+            let cut = try SnapshotMaker(path: path).make { _ in part }
             let schema = try PostgresSchema.read(connection)
             #expect(cut.schema == schema.schema.fingerprint)
             #expect(cut.revision == head.revision)

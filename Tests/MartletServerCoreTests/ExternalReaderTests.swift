@@ -107,9 +107,9 @@ struct ExternalReaderTests {
     func snapshotOfLoggedRevision() throws {
         let server = try server()
         let path = server.folder.appendingPathComponent("all.sqlite").path
-        let cut = try SnapshotMaker(path: server.path, consistently: caughtUp(server)).make(
-            for: VisibilityFilter.everything.permissionClasses[0]
-        ) { _ in path }
+        let cut = try SnapshotMaker(path: server.path, consistently: caughtUp(server)).make { _ in
+            path
+        }
         #expect(cut.revision == 3)
         #expect(
             try Connection(path: path).text(
@@ -131,9 +131,7 @@ struct ExternalReaderTests {
         #expect(problem.status == 503)
         let path = server.folder.appendingPathComponent("all.sqlite").path
         let fault = try #require(throws: StorageFault.self) {
-            try SnapshotMaker(path: server.path).make(
-                for: VisibilityFilter.everything.permissionClasses[0]
-            ) { _ in path }
+            try SnapshotMaker(path: server.path).make { _ in path }
         }
         #expect(fault.kind == .busy && fault.description.contains("a server that runs on the file"))
         #expect(!FileManager.default.fileExists(atPath: path))

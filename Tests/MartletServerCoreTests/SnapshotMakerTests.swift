@@ -52,10 +52,9 @@ struct SnapshotMakerTests {
     private func make(
         _ server: TestServer, _ plan: SeedingPlan = .whole
     ) throws -> SnapshotMaker.Cut {
-        let filter = VisibilityFilter.everything
-        return try SnapshotMaker(store: server.store, plan: plan).make(
-            for: filter.permissionClasses[0]
-        ) { server.folder.appendingPathComponent("\($0).sqlite").path }
+        try SnapshotMaker(store: server.store, plan: plan).make {
+            server.folder.appendingPathComponent("\($0).sqlite").path
+        }
     }
 
     private func rows(_ path: String, _ sql: String) throws -> [String] {
@@ -151,9 +150,8 @@ struct SnapshotMakerTests {
     @Test("the writer goes on while a snapshot is made, which stays at its revision")
     func besideTheWriter() throws {
         let server = try server()
-        let filter = VisibilityFilter.everything
         var isFirst = true
-        let cut = try SnapshotMaker(store: server.store).make(for: filter.permissionClasses[0]) {
+        let cut = try SnapshotMaker(store: server.store).make {
             if isFirst {
                 isFirst = false
                 _ = try? server.raw(

@@ -176,9 +176,7 @@ struct UnsendableRowTests {
         #expect(!server.node.takeExternalWrites(now: 5))
         let told = Told()
         let path = server.folder.appendingPathComponent("all.sqlite").path
-        let cut = try SnapshotMaker(path: server.path, unsendable: told.rows).make(
-            for: VisibilityFilter.everything.permissionClasses[0]
-        ) { _ in path }
+        let cut = try SnapshotMaker(path: server.path, unsendable: told.rows).make { _ in path }
         #expect(told.all == ["new teams 2: \(reason)"])
         #expect(cut.parts[0].records.map(\.count) == [2])
         let reader = try SnapshotReader(path: path)

@@ -52,9 +52,9 @@ enum HeldService {
         func log() -> any LogSource { readers.log() }
         func check() -> any CheckSource { HeldCheck(readers.check(), gate) }
         func snapshotFile(
-            in folder: String, while isWanted: @escaping () -> Bool
+            in folder: String, of view: ViewMoment?, while isWanted: @escaping () -> Bool
         ) throws -> SnapshotFile {
-            try readers.snapshotFile(in: folder, while: isWanted)
+            try readers.snapshotFile(in: folder, of: view, while: isWanted)
         }
         func watch() -> any StorageWatch { readers.watch() }
         func quiet() -> FileQuiet? { readers.quiet() }
@@ -90,6 +90,7 @@ enum HeldService {
                 cacheBytes: cacheBytes, now: { 1 },
                 snapshots: .init(
                     folder: folder.path + "/snapshots", plan: .whole, every: 1_000,
+                    views: ViewSnapshotLimits(),
                     queue: DispatchQueue(label: "snapshots"), later: { _, _ in }),
                 pulse: Pulse(), redis: nil),
             DataSetReports(

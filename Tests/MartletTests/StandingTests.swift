@@ -99,6 +99,18 @@ struct StandingTests {
             "refetching", refetching.with { $0.refetching?.isConfirmed = true },
             "asks after 0 -, snapshot, incomplete, of 8"),
         StandingCase(
+            "refetching, of a user who sees everything",
+            refetching.with {
+                $0.refetching?.isConfirmed = true
+                $0.view = 0
+            }, "asks after 0 -, snapshot, incomplete, of 8"),
+        StandingCase(
+            "refetching, of a user who sees a part",
+            refetching.with {
+                $0.refetching?.isConfirmed = true
+                $0.view = 3
+            }, "asks after 0 -, incomplete, of 8"),
+        StandingCase(
             "refetching, all but the last are staged",
             refetching.with {
                 $0.refetching?.isConfirmed = true

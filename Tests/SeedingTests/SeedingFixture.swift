@@ -42,11 +42,10 @@ final class SeedingFixture {
         try Self.fill(path, noteBytes)
         let store = try EmbeddedStore(
             path: path, script: Self.script, identity: identity, now: 1)
-        let filter = VisibilityFilter.everything
         let folder = folder
-        let cut = try SnapshotMaker(store: store, plan: plan).make(
-            for: filter.permissionClasses[0]
-        ) { folder.appendingPathComponent("made-\($0)").path }
+        let cut = try SnapshotMaker(store: store, plan: plan).make {
+            folder.appendingPathComponent("made-\($0)").path
+        }
         var packed: [String: [UInt8]] = [:]
         var parts: [SnapshotManifest.Part] = []
         for (index, part) in cut.parts.enumerated() {

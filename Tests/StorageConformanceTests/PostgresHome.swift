@@ -1,10 +1,12 @@
 import ConnectionKit
 import Foundation
+import MartletEmbedded
 import MartletModel
 import MartletRedis
 import MartletServerCore
 import PostgresKit
 import RedisKit
+import SQLiteKit
 import SetTexts
 import Synchronization
 import TestDatabases
@@ -78,6 +80,22 @@ final class PostgresHome: StorageHome {
     }
 
     func execute(_ sql: String) throws { try other.execute(sql) }
+
+    func snapshot(
+        of view: Int64, by reading: @escaping ConsistentReading
+    ) throws -> (SnapshotMaker.Cut, Connection) {
+        let path = FileManager.default.temporaryDirectory
+            .appendingPathComponent("martlet-\(UUID().uuidString)").path
+        let (staged, part) = (path + ".staging", path + ".part")
+        defer { for file in [staged, part] { try? FileManager.default.removeItem(atPath: file) } }
+        _ = try PostgresStaging(address, unsendable: unsendable, now: { 1 })
+            .write(to: staged, of: (view, reading))
+        let cut = try SnapshotMaker(path: staged).make(of: view) { _ in part }
+        // The open file lives on without its name.
+        let file = try Connection(path: part, mode: .readWrite)
+        _ = try file.integer("SELECT count(*) FROM martlet_records")
+        return (cut, file)
+    }
 
     /// A script in SQLite's words in PostgreSQL's.
     static func translated(_ script: String) -> String {

@@ -18,6 +18,12 @@ protocol StorageHome: AnyObject {
     func setNextID(_ id: Int64, of type: String) throws
     /// What another program does.
     func execute(_ sql: String) throws
+    /// Makes a snapshot of a view.
+    /// - Parameter reading: Runs a function at the moment of which the snapshot is.
+    /// - Returns: The snapshot, and a connection to its file.
+    func snapshot(
+        of view: Int64, by reading: @escaping ConsistentReading
+    ) throws -> (SnapshotMaker.Cut, Connection)
 }
 
 /// An SQLite file, on a disk or in memory.
@@ -83,5 +89,15 @@ final class FileHome: StorageHome {
 
     func execute(_ sql: String) throws {
         try Connection(path: path, vfs: disk?.vfsName).execute(sql)
+    }
+
+    func snapshot(
+        of view: Int64, by reading: @escaping ConsistentReading
+    ) throws -> (SnapshotMaker.Cut, Connection) {
+        let part = path + "-part"
+        let maker = SnapshotMaker(
+            path: path, vfs: disk?.vfsName, consistently: reading, asksWriter: true)
+        let cut = try maker.make(of: view) { _ in part }
+        return (cut, try Connection(path: part, mode: .readWrite, vfs: disk?.vfsName))
     }
 }

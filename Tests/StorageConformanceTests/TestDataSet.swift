@@ -2,6 +2,7 @@ import Foundation
 import MartletModel
 import MartletProtocol
 import MartletRules
+import SQLiteKit
 import SetTexts
 import Testing
 
@@ -97,6 +98,13 @@ final class TestDataSet: JSONServer {
     }
 
     func rows(_ sql: String) throws -> String { try home.rows(sql) }
+
+    /// Makes a snapshot of a view, and returns it with a connection to its file.
+    func snapshot(
+        of view: Int64, by reading: @escaping ConsistentReading
+    ) throws -> (SnapshotMaker.Cut, Connection) {
+        try home.snapshot(of: view, by: reading)
+    }
 
     /// Has the next record of a type get this id.
     func setNextID(_ id: Int64, of type: String) throws { try home.setNextID(id, of: type) }

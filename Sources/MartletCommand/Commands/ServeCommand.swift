@@ -50,6 +50,12 @@ extension CommandDescription {
                 name: "snapshot-every", value: "N",
                 help: "make a snapshot after N revisions; default 10000"),
             Option(
+                name: "view-snapshots", value: "N",
+                help: "of views that policies show, for each data set; default 16"),
+            Option(
+                name: "view-snapshot-mib", value: "MIB",
+                help: "disk for them, for each data set; default 1024"),
+            Option(
                 name: "keep-revisions", value: "N",
                 help: "change sets kept whole, or all; default 100000; docs/command-line.md"),
             Option(
@@ -98,6 +104,11 @@ extension CommandDescription {
         configuration.seeding = try arguments.value("seeding").map { try contents($0, "seeding") }
         configuration.snapshotEvery = Int64(
             try arguments.integer("snapshot-every", in: 1...1_000_000_000, default: 10_000))
+        configuration.viewSnapshots.count = try arguments.integer(
+            "view-snapshots", in: 0...10_000, default: 16)
+        configuration.viewSnapshots.bytes =
+            Int64(try arguments.integer("view-snapshot-mib", in: 1...1_048_576, default: 1_024))
+            << 20
         configuration.keepRevisions = try keepRevisions(arguments)
         configuration.cacheBytes =
             try arguments.integer("cache", in: 1...65_536, default: 64) << 20

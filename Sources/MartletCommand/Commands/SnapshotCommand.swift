@@ -63,17 +63,13 @@ extension CommandDescription {
             throw CommandError(
                 "There is no data set \(name) in \(data). Check --data and --dataset.")
         }
-        let filter = VisibilityFilter.everything
-        guard let permissions = filter.permissionClasses.first else {
-            throw CommandError("Nobody may see anything of the data set.")
-        }
         // The process number keeps a concurrent command's file apart.
         let number = ProcessInfo.processInfo.processIdentifier
         let made = "\(URL(fileURLWithPath: path).lastPathComponent).\(number).making"
         let target = URL(fileURLWithPath: path).deletingLastPathComponent()
             .appendingPathComponent(made).path
         do {
-            try await make(from: source, for: permissions, at: target)
+            try await make(from: source, at: target)
             return try ShippedSnapshot.finish(made, at: path)
         } catch {
             try? FileManager.default.removeItem(atPath: target)
@@ -83,13 +79,11 @@ extension CommandDescription {
 
     /// Makes the file. A server that runs on the folder takes external writes in within moments,
     /// and this waits for it.
-    private static func make(
-        from source: String, for permissions: PermissionClass, at target: String
-    ) async throws {
+    private static func make(from source: String, at target: String) async throws {
         var tries = 1
         while true {
             do {
-                _ = try SnapshotMaker(path: source).make(for: permissions) { _ in target }
+                _ = try SnapshotMaker(path: source).make { _ in target }
                 return
             } catch let fault as StorageFault where fault.kind == .busy && tries < 20 {
                 tries += 1

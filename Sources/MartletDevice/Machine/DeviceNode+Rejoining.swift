@@ -54,6 +54,8 @@ extension DeviceNode {
             else {
                 return pause(SyncError(.busy, "Another process took over the exchange."))
             }
+            // It may have records that the user may not see any more.
+            store.removeFetchedPart()
             // There is nothing to ask about the history.
             hasProbed = true
             isCatchingUp = false

@@ -36,6 +36,12 @@ extension DeviceNode {
         // The snapshot of an empty log has nothing that is missing.
         guard manifest.revision > 0 else { return start(now: now) }
         do {
+            // The records that left the user's view are told from those that are there when everything
+            // is fetched, and the rows of a snapshot come after that.
+            if manifest.view != nil, try store.standing.refetching != nil {
+                store.removeFetchedPart()
+                return start(now: now)
+            }
             try store.stageSnapshot(manifest)
         } catch {
             // Without the snapshot, the change log brings everything.
@@ -160,6 +166,21 @@ extension DeviceNode {
     func partGone(_ number: Int, newest: SnapshotManifest?, now: Int64) -> [Action] {
         guard case .fetching(number) = parts else { return [] }
         parts = .none
+        do {
+            let standing = try store.standing
+            if Self.isOfOtherView(newest, than: standing.missing?.manifest) {
+                switch state {
+                case .idle, .pausing:
+                    // The rows of the part come with all others, unless they do already.
+                    if probe == nil, standing.rejoining == nil { return otherView(now: now) }
+                default: break
+                }
+                return retryParts(
+                    SyncError(.busy, "The server has no snapshot of the user's view any more."))
+            }
+        } catch {
+            return retryParts(storageError(error))
+        }
         guard let newest else {
             // There is none for a user who sees a part, and an exchange says whether he does.
             return retryParts(SyncError(.busy, "The server has no snapshot at the moment."))
@@ -180,6 +201,15 @@ extension DeviceNode {
         } catch {
             return retryParts(seedingError(error))
         }
+    }
+
+    /// Returns whether the device can fetch no part of the snapshot that it began with, because the
+    /// user's view is another one, or the server has no snapshot of it.
+    private static func isOfOtherView(
+        _ newest: SnapshotManifest?, than begun: SnapshotManifest?
+    ) -> Bool {
+        if begun?.view == nil { return newest?.view != nil }
+        return newest?.view != begun?.view
     }
 
     func partFailed(_ number: Int, _ error: SyncError, retryAfter: Int64?) -> [Action] {

@@ -130,6 +130,7 @@ extension Standing {
     /// Whether a snapshot may take the place of everything that the device would fetch.
     var canBeginWithSnapshot: Bool {
         cursor.revision == 0 && rejoining == nil && historyToConfirm == nil && missing == nil
+            && (refetching == nil || view ?? 0 == 0)
     }
 
     /// The missing parts that can be fetched and installed; nil if there are none. A part newer

@@ -11,8 +11,7 @@ import SQLiteRecords
 ///
 /// ```swift
 /// let maker = SnapshotMaker(store: store)
-/// let cut = try maker.make(
-///     for: VisibilityFilter.everything.permissionClasses[0], at: { "\(folder)/\($0).sqlite" })
+/// let cut = try maker.make(at: { "\(folder)/\($0).sqlite" })
 /// ```
 package final class SnapshotMaker {
     /// A finished part.
@@ -31,25 +30,23 @@ package final class SnapshotMaker {
         package let lineage: String
         /// The schema's fingerprint.
         package let schema: String
+        /// The number of the view whose records it has; nil if it has all.
+        package let view: Int64?
         package let parts: [Part]
     }
 
     private let source: String
     private let vfs: String?
     private let plan: SeedingPlan
-    private let filter: VisibilityFilter
     private let unsendable: UnsendableRows
     private let moment: ConsistentRead
 
     /// Makes a maker for a data set.
     ///
     /// - Parameter store: The data set's storage. The maker takes only its path from it.
-    package convenience init(
-        store: EmbeddedStore, plan: SeedingPlan = .whole, filter: VisibilityFilter = .everything
-    ) {
+    package convenience init(store: EmbeddedStore, plan: SeedingPlan = .whole) {
         self.init(
-            path: store.path, vfs: store.vfs, plan: plan, filter: filter,
-            unsendable: store.unsendable)
+            path: store.path, vfs: store.vfs, plan: plan, unsendable: store.unsendable)
     }
 
     /// Makes a maker for a file.
@@ -59,42 +56,46 @@ package final class SnapshotMaker {
     ///   - unsendable: Notes rows that are left out.
     package convenience init(
         path: String, vfs: String? = nil, plan: SeedingPlan = .whole,
-        filter: VisibilityFilter = .everything, unsendable: UnsendableRows = UnsendableRows()
+        unsendable: UnsendableRows = UnsendableRows()
     ) {
-        self.init(
-            path: path, vfs: vfs, plan: plan, filter: filter, unsendable: unsendable,
-            consistently: nil)
+        self.init(path: path, vfs: vfs, plan: plan, unsendable: unsendable, consistently: nil)
     }
 
     /// Makes a maker for a file that a server may have open.
     ///
-    /// - Parameter consistently: Makes the data set's writer take the external writes in. Without
-    ///   it, a file in which some of them wait is refused.
+    /// - Parameters:
+    ///   - consistently: Makes the data set's writer take the external writes in. Without it, a file
+    ///     in which some of them wait is refused.
+    ///   - asksWriter: Whether the writer is asked even if no external write waits, because it brings
+    ///     a view up to the rows.
     package init(
         path: String, vfs: String? = nil, plan: SeedingPlan = .whole,
-        filter: VisibilityFilter = .everything, unsendable: UnsendableRows = UnsendableRows(),
-        consistently: ConsistentReading?
+        unsendable: UnsendableRows = UnsendableRows(), consistently: ConsistentReading?,
+        asksWriter: Bool = false
     ) {
-        moment = ConsistentRead(consistently: consistently, mayBeOld: true)
+        moment = ConsistentRead(
+            consistently: consistently, mayBeOld: true, asksWriter: asksWriter)
         self.unsendable = unsendable
         source = path
         self.vfs = vfs
         self.plan = plan
-        self.filter = filter
     }
 
     /// Makes the files of a snapshot, all of one revision, and checks each as a device would.
     ///
     /// - Parameters:
+    ///   - view: The number of the view whose records the snapshot has, in one part. The storage must
+    ///     have its members at the revision of the rows.
     ///   - isWanted: Called repeatedly while statements run. When it returns false, this ends with
     ///     an error.
     ///   - pathOf: Returns the path for the file of a part, by the part's name. A file there is
     ///     replaced.
     /// - Throws: `StorageFault`, `SchemaError`. Unfinished files are then removed if possible.
     package func make(
-        for permissions: PermissionClass, while isWanted: @escaping () -> Bool = { true },
+        of view: Int64 = View.everything, while isWanted: @escaping () -> Bool = { true },
         at pathOf: (_ part: String) -> String
     ) throws -> Cut {
+        let plan = view == View.everything ? plan : .whole
         var paths: [String] = []
         do {
             let connection = try open()
@@ -104,7 +105,7 @@ package final class SnapshotMaker {
             paths = names.map(pathOf)
             for path in paths { try begin(path, like: connection) }
             for (index, path) in paths.enumerated() { try attach(path, index, to: connection) }
-            let begun = try fill(names, schema, permissions, on: connection)
+            let begun = try fill(names, schema, plan, view, on: connection)
             for index in paths.indices { try connection.execute("DETACH \(Self.name(index))") }
             let descriptions = try zip(begun, paths).map { try finish($0, at: $1, isWanted) }
             for path in paths {
@@ -117,7 +118,7 @@ package final class SnapshotMaker {
             }
             return Cut(
                 dataSet: first.dataSet, revision: first.revision, lineage: first.lineage,
-                schema: first.schema,
+                schema: first.schema, view: view == View.everything ? nil : view,
                 parts: zip(descriptions, paths).map { description, path in
                     Part(
                         name: description.part, path: path,
@@ -175,12 +176,12 @@ package final class SnapshotMaker {
     }
 
     private func fill(
-        _ names: [String], _ schema: Schema, _ permissions: PermissionClass,
+        _ names: [String], _ schema: Schema, _ plan: SeedingPlan, _ view: Int64,
         on connection: Connection
     ) throws -> [SnapshotDescription] {
         try moment.begin(on: connection)
         do {
-            let descriptions = try copy(names, schema, permissions, on: connection)
+            let descriptions = try copy(names, schema, plan, view, on: connection)
             try connection.commit()
             return descriptions
         } catch {
@@ -190,21 +191,26 @@ package final class SnapshotMaker {
     }
 
     private func copy(
-        _ names: [String], _ schema: Schema, _ permissions: PermissionClass,
+        _ names: [String], _ schema: Schema, _ plan: SeedingPlan, _ view: Int64,
         on connection: Connection
     ) throws -> [SnapshotDescription] {
         let state = try connection.prepare("SELECT identity, revision, hash FROM martlet_dataset")
         guard try state.step() else { throw SQLiteError.mismatch("martlet_dataset is empty") }
         let (identity, revision) = (state.text(0), state.integer(1))
-        let lineage = LineageHash(stored: state.blob(2)).text
+        let lineage = DeviceLineage(
+            hash: LineageHash(stored: state.blob(2)).text, views: [view]
+        ).text
         state.reset()
         let types = try numbered(schema, connection)
+        let shown = try shown(by: view, types.map(\.number), at: revision, connection)
         return try names.enumerated().map { index, name in
             let part = SnapshotPart(connection: connection, database: Self.name(index))
             // In the order of numbers, each table is filled from its beginning to its end.
             for (type, number) in types.sorted(by: { $0.number < $1.number }) {
-                let condition = self.condition(type.name, in: index, permissions)
-                try part.copy(type, number: number, where: condition)
+                let seeded = plan.condition(of: type.name, in: index)
+                try part.copy(
+                    type, number: number,
+                    where: seeded.flatMap { Self.condition(of: type, $0, shown[number]) })
             }
             return SnapshotDescription(
                 dataSet: identity, revision: revision, lineage: lineage,
@@ -258,12 +264,43 @@ package final class SnapshotMaker {
         return try hasher.whole(on: connection, number: number)
     }
 
-    private func condition(
-        _ type: String, in part: Int, _ permissions: PermissionClass
+    /// Returns the parts of a view, by the type's number.
+    ///
+    /// - Throws: `StorageFault` `.busy` if the storage has not its members at this revision.
+    private func shown(
+        by view: Int64, _ numbers: [Int64], at revision: Revision, _ connection: Connection
+    ) throws -> [Int64: Int64] {
+        guard view != View.everything else { return [:] }
+        guard
+            let text = try connection.text(
+                "SELECT parts FROM main.martlet_views WHERE number = \(view)")
+        else { throw StorageFault(.failed, "the storage has no view of the number \(view)") }
+        let parts = ViewScan.parts(text, of: numbers)
+        for part in parts where part > View.whole {
+            let known = try connection.integer(
+                "SELECT revision FROM main.martlet_type_views WHERE number = \(part)")
+            guard known == revision else {
+                throw StorageFault(.busy, "the view is not known at the revision of the rows")
+            }
+        }
+        return Dictionary(zip(numbers, parts)) { $1 }
+    }
+
+    /// Returns the condition for the records of a type; nil for none.
+    ///
+    /// - Parameter part: The part of a view for the type; nil for all records.
+    private static func condition(
+        of type: EntityType, _ seeded: String, _ part: Int64?
     ) -> String? {
-        guard let seeded = plan.condition(of: type, in: part) else { return nil }
-        guard let visible = filter.condition(of: type, for: permissions) else { return seeded }
-        return seeded.isEmpty ? visible : "\(seeded) AND (\(visible)) IS TRUE"
+        switch part {
+        case nil, View.whole: seeded
+        case View.nothing: nil
+        case let part?:
+            """
+            \(SQLName.quoted(type.key)) IN \
+            (SELECT id FROM main.martlet_members WHERE view = \(part) AND shown)
+            """
+        }
     }
 
     private func numbered(

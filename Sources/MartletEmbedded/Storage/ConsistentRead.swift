@@ -12,14 +12,18 @@ struct ConsistentRead {
     /// True if an older version may have written the file, and no newer one has opened it. It then
     /// has no notes of external writes.
     var mayBeOld = false
+    /// True if the writer is asked in any case.
+    var asksWriter = false
 
     /// Begins a read transaction on `connection` at such a moment.
     ///
     /// - Throws: `StorageFault` `.busy` if writes wait and there is no writer to take them in.
     func begin(on connection: Connection) throws(StorageFault) {
         do throws(SQLiteError) {
-            if try !findsWaiting(connection) { return }
-            connection.rollback()
+            if !asksWriter {
+                if try !findsWaiting(connection) { return }
+                connection.rollback()
+            }
         } catch {
             connection.rollback()
             throw StorageFault(error)

@@ -194,6 +194,21 @@ struct EmbeddedViews: ViewStorage {
         }
     }
 
+    func haveLost(_ views: [Int64], after revision: Revision) throws(StorageFault) -> Bool {
+        try store.working { (session) throws(SQLiteError) in
+            let find = try session.connection.statement(
+                "SELECT 1 FROM martlet_members WHERE view = ?1 AND moved > ?2 AND NOT shown")
+            defer { find.reset() }
+            for view in views {
+                find.rewind()
+                find.bind(1, integer: view)
+                find.bind(2, integer: revision)
+                if try find.step() { return true }
+            }
+            return false
+        }
+    }
+
     func parts(of view: Int64) throws(StorageFault) -> [Int64]? {
         try store.working { (session) throws(SQLiteError) in
             try session.connection.text("SELECT parts FROM martlet_views WHERE number = \(view)")

@@ -20,15 +20,17 @@ struct StagingMoment {
     var purpose = "snapshot"
 
     /// Opens a connection whose transaction sees such a moment.
-    /// - Parameter fingerprint: The fingerprint of the schema that the tables must have; nil for
-    ///   any.
+    /// - Parameters:
+    ///   - fingerprint: The fingerprint of the schema that the tables must have; nil for any.
+    ///   - reading: Runs a function before the log goes on; nil if any moment will do.
     /// - Returns: The connection, and the tables.
     /// - Throws: `StorageFault` if the tables have changed; `AdoptionError` if they can no longer
     ///   be synchronised; `PostgresError`, of kind `busy` if writers could not be locked out.
     func open(
-        _ fingerprint: String?, tries: Int = tries
+        _ fingerprint: String?, tries: Int = tries, by reading: ConsistentReading? = nil
     ) throws -> (PostgresConnection, PostgresSchema) {
-        let reader = try reader(fingerprint, tries)
+        let reader =
+            try reading.map { try self.reader(by: $0, tries) } ?? reader(fingerprint, tries)
         return (reader, try schema(reader, fingerprint))
     }
 
@@ -55,6 +57,30 @@ struct StagingMoment {
             }
         }
         return reader
+    }
+
+    /// Returns a connection whose transaction begins within a function that the writer runs.
+    private func reader(
+        by reading: ConsistentReading, _ tries: Int
+    ) throws -> PostgresConnection {
+        let reader = try PostgresConnection(address, options())
+        let logical = try LogicalMoment(reader)
+        defer { logical?.close() }
+        for _ in 0..<tries {
+            var sawPending = true
+            try reading { () throws(StorageFault) in
+                do throws(PostgresError) {
+                    try begin(reader)
+                    sawPending = try Self.isPending(reader)
+                } catch {
+                    throw StorageFault(error)
+                }
+            }
+            if !sawPending, try logical?.hasUnread(reader) != true { return reader }
+            try reader.rollback()
+        }
+        reader.close()
+        throw PostgresError(.busy, "other programs write faster than the log takes it in")
     }
 
     private func begin(_ reader: PostgresConnection) throws(PostgresError) {

@@ -193,6 +193,18 @@ struct PostgresViews: ViewStorage {
         }
     }
 
+    func haveLost(_ views: [Int64], after revision: Revision) throws(StorageFault) -> Bool {
+        try store.working { (session) throws(PostgresError) in
+            try run(
+                PostgresStatement(
+                    """
+                    SELECT EXISTS (SELECT 1 FROM _martlet.members \
+                    WHERE view = ANY ($1::bigint[]) AND moved > $2 AND NOT shown)
+                    """, [PendingWrites.integers(views), .integer(revision)]), on: session
+            ).boolean(0, 0)
+        }
+    }
+
     func parts(of view: Int64) throws(StorageFault) -> [Int64]? {
         try store.working { (session) throws(PostgresError) in
             let rows = try run(

@@ -8,6 +8,7 @@ extension SyncCoder {
         json.member("revision", manifest.revision)
         json.member("lineage", manifest.lineage)
         json.member("schema", manifest.schema)
+        if let view = manifest.view { json.member("view", view) }
         json.name("parts")
         json.beginArray()
         for part in manifest.parts { write(part, &json) }
@@ -72,6 +73,7 @@ private enum ManifestReader {
             case "revision": found.revision = try count(&json)
             case "lineage": found.lineage = try self.name(&json)
             case "schema": found.schema = try self.name(&json)
+            case "view": found.view = try count(&json)
             case "parts":
                 try json.readArray { (json) throws(WireFault) in
                     found.parts.append(try part(&json))

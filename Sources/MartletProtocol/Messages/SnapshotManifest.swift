@@ -12,6 +12,8 @@ public struct SnapshotManifest: Hashable, Sendable {
     public var lineage: String
     /// The fingerprint of the schema of the files' tables.
     public var schema: String
+    /// The number of the view whose records the files have; nil if they have all records.
+    public var view: Int64?
     /// The parts, the first to fetch first.
     public var parts: [Part]
 

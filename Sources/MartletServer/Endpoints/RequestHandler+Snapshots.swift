@@ -7,7 +7,7 @@ extension RequestHandler {
     /// Answers `GET /snapshot` with the list of the newest snapshot's files.
     func snapshot(_ request: HTTPRequest) async -> Outcome {
         await snapshots(request) { token, service in
-            guard let manifest = service.snapshots.manifest(for: token.principal) else {
+            guard let manifest = await service.manifest(for: token.principal) else {
                 return Outcome(Self.noSnapshot(isEmpty: service.isEmpty))
             }
             let document = SyncCoder.encode(manifest)
@@ -26,11 +26,11 @@ extension RequestHandler {
             }
             let hash = String(request.path.dropFirst(Self.snapshotPrefix.count))
             // The hash chooses among the files that the manifests name; it is never a path.
-            guard let found = service.snapshots.file(hash, coding, for: token.principal),
+            guard let found = await service.snapshotFile(hash, coding, for: token.principal),
                 let file = try await FileToSend.open(found.path), file.count == found.bytes
             else {
                 // If the file should exist, the service forgets the snapshot.
-                _ = service.snapshots.manifest(for: token.principal)
+                _ = await service.manifest(for: token.principal)
                 return Outcome(Self.noFile)
             }
             return answer(request, file, coding, etag: "\"\(hash)-\(coding.rawValue)\"")

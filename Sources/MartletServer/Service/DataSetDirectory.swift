@@ -451,7 +451,7 @@ extension DataSetDirectory {
 
     private func replace(_ old: DataSetService, _ name: String) async {
         // Both services would tidy the same folder.
-        await old.snapshots.stop()
+        await old.stopSnapshots()
         do {
             let new = try await made(name)
             let isWanted = state.withLock { state in

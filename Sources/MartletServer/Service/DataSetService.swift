@@ -36,8 +36,10 @@ final class DataSetService: Sendable {
     let schemaDocument: [UInt8]
     /// Announces every new revision.
     let signal: RevisionSignal
-    /// The snapshots with which new devices begin.
+    /// The snapshots with which new devices of people who see everything begin.
     let snapshots: SnapshotService
+    /// Those for people who see a part.
+    private let viewSnapshots: ViewSnapshots
     private let opened: OpenNode
     private let publisher: CommitPublisher
     private let writer: Writer
@@ -61,6 +63,7 @@ final class DataSetService: Sendable {
             opened.schema, ddl: opened.ddl, dataSet: opened.identity)
         signal = RevisionSignal(feed.head.revision)
         snapshots = SnapshotService(opened, setup.snapshots)
+        viewSnapshots = ViewSnapshots(opened, setup.snapshots)
         publisher = CommitPublisher(
             feed: feed, signal: signal, snapshots: snapshots,
             outlet: try await opened.readers.outlet(of: feed, name: name),
@@ -73,20 +76,41 @@ final class DataSetService: Sendable {
         watcher.start(setup.redis)
         reader = try await Reader(opened, queue, health)
         snapshots.start(at: feed.head.revision, bytes: feed.loggedBytes)
+        viewSnapshots.start()
     }
 
     /// Finishes the accepted requests and closes the file. SQLite then writes its write-ahead log
     /// back.
     func stop() async {
         await watcher.stop()
-        await snapshots.stop()
+        await stopSnapshots()
         await queue.stop()
         await publisher.outlet?.end()
         await reader.stop()
         await opened.node.end()
     }
 
+    /// Ends the making of snapshots, and returns when it has ended.
+    func stopSnapshots() async {
+        await snapshots.stop()
+        await viewSnapshots.stop()
+    }
+
     // MARK: - For requests
+
+    /// Returns the newest snapshot with which a person may begin; nil for none.
+    func manifest(for person: Principal) async -> SnapshotManifest? {
+        opened.feed.views.showsEverything(to: person)
+            ? snapshots.manifest() : await viewSnapshots.manifest(for: person)
+    }
+
+    /// Returns the path and the size of a file of such a snapshot; nil if it has no such file.
+    func snapshotFile(
+        _ hash: String, _ coding: SnapshotCoding, for person: Principal
+    ) async -> (path: String, bytes: Int64)? {
+        opened.feed.views.showsEverything(to: person)
+            ? snapshots.file(hash, coding) : await viewSnapshots.file(hash, coding, for: person)
+    }
 
     /// Decides on a request's change sets, and answers the request.
     ///
@@ -135,7 +159,7 @@ final class DataSetService: Sendable {
     }
 
     /// True if there is background work.
-    var isAtWork: Bool { queue.depth > 0 || snapshots.isAtWork }
+    var isAtWork: Bool { queue.depth > 0 || snapshots.isAtWork || viewSnapshots.isAtWork }
 
     /// Returns how far the service is behind other processes' and programs' writes.
     func followingState() async -> Watcher.FollowingState { await watcher.followingState() }

@@ -8,8 +8,8 @@ internal import SQLiteRecords
 internal import SystemKit
 internal import ZstdKit
 
-/// The snapshots of one data set and permission class on disk: compressed files under the hash of
-/// their content, and a manifest for each generation.
+/// The snapshots of one data set on disk, those of everything or those of views: compressed files under
+/// the hash of their content, and a manifest for each generation and view.
 ///
 /// The calls block. A file is complete and on the disk before a manifest names it. A file that no
 /// manifest names is therefore left from a killed process, or from a generation that is no longer
@@ -42,11 +42,17 @@ struct SnapshotFolder {
         return found.sorted { $0.revision > $1.revision }
     }
 
-    /// Removes everything except the newest of the given manifests and their files.
+    /// Removes everything except some manifests and their files.
     ///
+    /// - Parameters:
+    ///   - manifests: The manifests, the newest first.
+    ///   - most: The number of manifests that are kept.
     /// - Returns: The manifests that are kept.
-    func keep(_ manifests: [SnapshotManifest]) throws -> [SnapshotManifest] {
-        let kept = Array(manifests.prefix(Self.generations))
+    @discardableResult
+    func keep(
+        _ manifests: [SnapshotManifest], most: Int = generations
+    ) throws -> [SnapshotManifest] {
+        let kept = Array(manifests.prefix(most))
         var needed: Set<String> = []
         for manifest in kept {
             needed.insert(Self.name(of: manifest))
@@ -73,6 +79,7 @@ struct SnapshotFolder {
         var manifest = SnapshotManifest(
             format: SnapshotFormat.number, dataSet: cut.dataSet, revision: cut.revision,
             lineage: cut.lineage, schema: cut.schema, parts: [])
+        manifest.view = cut.view
         for part in cut.parts {
             manifest.parts.append(try publish(part, in: folder, while: isWanted))
             try folder.remove("\(part.name).making")
@@ -135,7 +142,7 @@ struct SnapshotFolder {
     }
 
     private static func name(of manifest: SnapshotManifest) -> String {
-        "manifest-\(manifest.revision).json"
+        "manifest-\(manifest.revision)\(manifest.view.map { "-v\($0)" } ?? "").json"
     }
 
     private static func isManifest(_ name: String) -> Bool {

@@ -5,7 +5,8 @@ internal import MartletProtocol
 internal import MartletServerCore
 internal import Synchronization
 
-/// Keeps the snapshots of one data set, and decides when the next one is made.
+/// Keeps the snapshots of one data set for people who see everything, and decides when the next one is
+/// made.
 ///
 /// The service makes snapshots in the background, after enough revisions or new data, and never for
 /// a request. The whole server makes one at a time, so that they take one core and the memory of
@@ -18,6 +19,8 @@ final class SnapshotService: Sendable {
         var plan: SeedingPlan
         /// The number of revisions after which a snapshot is made.
         var every: Int64
+        /// The limits of snapshots of views.
+        var views: ViewSnapshotLimits
         /// The queue on which all of the server's snapshots are made.
         var queue: DispatchQueue
         /// Runs a retry after a pause.
@@ -34,8 +37,8 @@ final class SnapshotService: Sendable {
     static let longestPause = 60
 
     private struct State {
-        /// The snapshots by permission class, the newest first.
-        var kept: [PermissionClass: [SnapshotManifest]] = [:]
+        /// The snapshots, the newest first.
+        var kept: [SnapshotManifest] = []
         /// The revision at which a snapshot was last begun; nil until the snapshots on the disk are
         /// known.
         var begun: Revision?
@@ -54,12 +57,12 @@ final class SnapshotService: Sendable {
 
     private let opened: OpenNode
     private let settings: Settings
-    private let filter: VisibilityFilter
+    private let folder: String
     private let state = Mutex(State())
 
-    init(_ opened: OpenNode, _ settings: Settings, filter: VisibilityFilter = .everything) {
+    init(_ opened: OpenNode, _ settings: Settings) {
         (self.opened, self.settings) = (opened, settings)
-        self.filter = filter
+        folder = settings.folder + "/everybody"
     }
 
     /// Takes up the snapshots on the disk, removes the remains of a killed process, and makes a
@@ -73,19 +76,19 @@ final class SnapshotService: Sendable {
             let parts = self.settings.plan.parts(of: self.opened.schema)
             let worthwhile = self.worthwhileBytes
             var behind = 0
-            let fits = kept.values.allSatisfy { manifests in
-                guard let newest = manifests.first else { return false }
+            var fits = false
+            if let newest = kept.first {
                 // If the log cannot be read, it counts as empty.
                 let entries = try? log.entries(
                     from: newest.revision + 1, through: revision, maxBytes: worthwhile)
-                behind = max(behind, entries?.reduce(0) { $0 + $1.body.count } ?? 0)
-                return newest.schema == self.opened.schema.fingerprint && behind < worthwhile
+                behind = entries?.reduce(0) { $0 + $1.body.count } ?? 0
+                fits =
+                    newest.schema == self.opened.schema.fingerprint && behind < worthwhile
                     && newest.parts.map(\.name) == parts
                     && revision - newest.revision < self.settings.every
             }
-            let oldest = kept.values.map { $0.first?.revision ?? 0 }.min() ?? 0
-            self.state.withLock { state in
-                state.begun = max(oldest, fits ? 0 : revision)
+            self.state.withLock { [behind, fits] state in
+                state.begun = fits ? kept.first?.revision ?? 0 : revision
                 state.begunBytes = bytes - (fits ? behind : 0)
             }
             if !fits, revision > 0 { try self.make() }
@@ -112,10 +115,13 @@ final class SnapshotService: Sendable {
 
     /// The bytes of new entries that justify a new snapshot.
     private var worthwhileBytes: Int {
-        let largest = state.withLock { state in
-            state.kept.values.compactMap { $0.first?.parts.reduce(0) { $0 + $1.plain.bytes } }.max()
-        }
-        return max(Self.leastBytes, Int(clamping: (largest ?? 0) / 2))
+        Self.worthwhileBytes(over: state.withLock { $0.kept.first })
+    }
+
+    /// The bytes of new entries that justify a newer snapshot than this one.
+    static func worthwhileBytes(over newest: SnapshotManifest?) -> Int {
+        let bytes = newest?.parts.reduce(0) { $0 + $1.plain.bytes } ?? 0
+        return max(leastBytes, Int(clamping: bytes / 2))
     }
 
     /// True if a snapshot is being made.
@@ -135,13 +141,12 @@ final class SnapshotService: Sendable {
 
     // MARK: - For requests
 
-    /// Returns the newest snapshot for a principal; nil if there is none yet. If its files are
-    /// gone, the service forgets it and makes another.
-    func manifest(for principal: Principal) -> SnapshotManifest? {
-        guard let permissions = permissions(of: principal) else { return nil }
-        guard let newest = state.withLock({ $0.kept[permissions]?.first }) else { return nil }
-        guard !SnapshotFolder.holds(newest, in: folder(permissions)) else { return newest }
-        state.withLock { $0.kept[permissions]?.removeAll { $0.revision <= newest.revision } }
+    /// Returns the newest snapshot; nil if there is none yet. If its files are gone, the service forgets
+    /// it and makes another.
+    func manifest() -> SnapshotManifest? {
+        guard let newest = state.withLock({ $0.kept.first }) else { return nil }
+        guard !SnapshotFolder.holds(newest, in: folder) else { return newest }
+        state.withLock { $0.kept.removeAll { $0.revision <= newest.revision } }
         opened.reports.log(
             .warning, "snapshot",
             [
@@ -152,33 +157,14 @@ final class SnapshotService: Sendable {
         return nil
     }
 
-    /// Returns the path and the size of a file that a snapshot for a principal names; nil if none
-    /// names it.
-    func file(
-        _ hash: String, _ coding: SnapshotCoding, for principal: Principal
-    ) -> (path: String, bytes: Int64)? {
-        guard let permissions = permissions(of: principal) else { return nil }
-        let part = state.withLock { state in
-            state.kept[permissions]?.lazy.flatMap(\.parts).first { $0.hash == hash }
-        }
-        guard let bytes = part?[coding: coding.rawValue]?.sum.bytes else { return nil }
-        return (folder(permissions) + "/" + SnapshotFolder.file(hash, coding), bytes)
-    }
-
-    /// Returns the class of a principal; nil if there are no snapshots for it, because it does not see
-    /// everything.
-    private func permissions(of principal: Principal) -> PermissionClass? {
-        let isWhole = opened.feed.views.showsEverything(to: principal)
-        return isWhole ? filter.permissionClass(of: principal) : nil
+    /// Returns the path and the size of a file that a snapshot names; nil if none names it.
+    func file(_ hash: String, _ coding: SnapshotCoding) -> (path: String, bytes: Int64)? {
+        state.withLock { $0.kept }.lazy.compactMap { $0.file(hash, coding, in: self.folder) }.first
     }
 
     // MARK: - On the queue
 
     private var isWanted: Bool { state.withLock { !$0.isStopped } }
-
-    private func folder(_ permissions: PermissionClass) -> String {
-        settings.folder + "/" + permissions.name
-    }
 
     private func enqueue(_ work: @escaping @Sendable () throws -> Void) {
         let isFree = state.withLock { state in
@@ -222,20 +208,14 @@ final class SnapshotService: Sendable {
         settings.later(.seconds(pause)) { [weak self] in self?.enqueue(work) }
     }
 
-    private func takeUp(
-        _ log: any LogSource
-    ) throws -> [PermissionClass: [SnapshotManifest]] {
-        var kept: [PermissionClass: [SnapshotManifest]] = [:]
-        for permissions in filter.permissionClasses {
-            let folder = try SnapshotFolder(path: folder(permissions))
-            // A data set restored from a copy may have snapshots of a history that it does not
-            // have.
-            kept[permissions] = try folder.keep(
-                folder.manifests().filter {
-                    $0.dataSet == opened.identity
-                        && (try? log.hash(at: $0.revision))??.text == $0.lineage
-                })
-        }
+    private func takeUp(_ log: any LogSource) throws -> [SnapshotManifest] {
+        let folder = try SnapshotFolder(path: folder)
+        // A data set restored from a copy may have snapshots of a history that it does not have.
+        let kept = try folder.keep(
+            folder.manifests().filter {
+                $0.dataSet == opened.identity
+                    && (try? log.hash(at: $0.revision))??.text == $0.lineage
+            })
         state.withLock { $0.kept = kept }
         return kept
     }
@@ -245,31 +225,47 @@ final class SnapshotService: Sendable {
             state.begun = max(state.begun ?? 0, state.newest)
             state.begunBytes = max(state.begunBytes, state.newestBytes)
         }
-        let source = try opened.readers.snapshotFile(in: settings.folder) { self.isWanted }
-        defer { source.remove() }
-        for permissions in filter.permissionClasses {
-            let folder = try SnapshotFolder(path: folder(permissions))
-            let maker = SnapshotMaker(
-                path: source.path, plan: settings.plan, filter: filter,
-                unsendable: opened.unsendable, consistently: opened.consistently)
-            let cut = try maker.make(for: permissions, while: { self.isWanted }) {
-                folder.making($0)
-            }
-            let manifest = try folder.publish(cut) { isWanted }
-            var all = state.withLock { $0.kept[permissions] ?? [] }
-            all.removeAll { $0.revision == manifest.revision }
-            let kept = Array(([manifest] + all).prefix(SnapshotFolder.generations))
-            // The new snapshot is named before the old files are removed, so that no request meets
-            // a file that is gone.
-            state.withLock { $0.kept[permissions] = kept }
-            _ = try folder.keep(kept)
-            opened.reports.metrics.countSnapshot(isMade: true)
-            opened.reports.log(
-                .info, "snapshot",
-                [
-                    ("revision", .number(Int(manifest.revision))),
-                    ("records", .number(Int(manifest.parts.reduce(0) { $0 + $1.records }))),
-                ])
+        let source = try opened.readers.snapshotFile(in: settings.folder, of: nil) {
+            self.isWanted
         }
+        defer { source.remove() }
+        let folder = try SnapshotFolder(path: folder)
+        let maker = SnapshotMaker(
+            path: source.path, plan: settings.plan, unsendable: opened.unsendable,
+            consistently: opened.consistently)
+        let cut = try maker.make(while: { self.isWanted }) { folder.making($0) }
+        let manifest = try folder.publish(cut) { isWanted }
+        var all = state.withLock { $0.kept }
+        all.removeAll { $0.revision == manifest.revision }
+        let kept = Array(([manifest] + all).prefix(SnapshotFolder.generations))
+        // The new snapshot is named before the old files are removed, so that no request meets a file
+        // that is gone.
+        state.withLock { $0.kept = kept }
+        try folder.keep(kept)
+        opened.reports.reportSnapshot(manifest)
+    }
+}
+
+extension SnapshotManifest {
+    /// Returns the path and the size of a file of the snapshot; nil if it has no such file.
+    func file(
+        _ hash: String, _ coding: SnapshotCoding, in folder: String
+    ) -> (path: String, bytes: Int64)? {
+        let part = parts.first { $0.hash == hash }
+        guard let bytes = part?[coding: coding.rawValue]?.sum.bytes else { return nil }
+        return (folder + "/" + SnapshotFolder.file(hash, coding), bytes)
+    }
+}
+
+extension DataSetReports {
+    /// Reports a snapshot that was made.
+    func reportSnapshot(_ manifest: SnapshotManifest) {
+        metrics.countSnapshot(isMade: true)
+        log(
+            .info, "snapshot",
+            [
+                ("revision", .number(Int(manifest.revision))),
+                ("records", .number(Int(manifest.parts.reduce(0) { $0 + $1.records }))),
+            ] + (manifest.view.map { [("view", .number(Int($0)))] } ?? []))
     }
 }

@@ -40,9 +40,11 @@ protocol DataSetReaders: Sendable {
     ///
     /// - Parameters:
     ///   - folder: The folder in which the file may be made. An earlier file there is replaced.
+    ///   - view: The view whose records are wanted; nil for all records.
     ///   - isWanted: Called repeatedly. When it returns false, this ends with an error.
-    func snapshotFile(in folder: String, while isWanted: @escaping () -> Bool) throws
-        -> SnapshotFile
+    func snapshotFile(
+        in folder: String, of view: ViewMoment?, while isWanted: @escaping () -> Bool
+    ) throws -> SnapshotFile
     /// Returns the watch for writes of other processes and programs.
     func watch() -> any StorageWatch
     /// Returns a check that tells at little cost, on any thread, whether anything was written. Nil
@@ -98,9 +100,18 @@ protocol ExternalReader: AnyObject {
     var faults: [String] { get }
 }
 
+/// A view whose records a snapshot has.
+struct ViewMoment {
+    let number: Int64
+    /// Brings the view up to the log's end, and runs a function before anything else is written.
+    let reading: ConsistentReading
+}
+
 /// A file from which snapshots are made.
 struct SnapshotFile {
     let path: String
+    /// True if it has the rows of one moment only.
+    let isOneMoment: Bool
     /// Removes the file, if that is needed, after the last use.
     let remove: () -> Void
 }

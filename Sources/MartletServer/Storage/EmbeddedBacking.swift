@@ -86,9 +86,11 @@ struct EmbeddedBacking: DataSetBacking {
             EmbeddedCheck(path: path, vfs: nil, schema: schema, unsendable: unsendable)
         }
 
-        func snapshotFile(in folder: String, while isWanted: @escaping () -> Bool) -> SnapshotFile {
+        func snapshotFile(
+            in folder: String, of view: ViewMoment?, while isWanted: @escaping () -> Bool
+        ) -> SnapshotFile {
             // The data set is a file already, and to read it delays nobody.
-            SnapshotFile(path: path, remove: {})
+            SnapshotFile(path: path, isOneMoment: false, remove: {})
         }
 
         func watch() -> any StorageWatch { Watch(path: path) }

@@ -59,6 +59,25 @@ struct OpenNode: Sendable {
         (self.unsendable, self.reports, self.now) = (unsendable, reports, now)
     }
 
+    /// Brings the view of a person up to the log's end, and runs `body` before anything else is written.
+    ///
+    /// - Parameter name: The name that the person's view must have.
+    /// - Throws: The storage's fault, or the one that `body` throws.
+    func whenViewed(
+        by person: Principal, as name: String, _ body: () throws(StorageFault) -> Void
+    ) throws(StorageFault) {
+        do {
+            try node.wait { node in
+                defer { reports.metrics.countExternal(taken: node.takeExternalCount()) }
+                try node.whenViewed(by: person, as: name, now: now(), body)
+            }
+        } catch let fault as StorageFault {
+            throw fault
+        } catch {
+            throw StorageFault(.failed, "the server is stopping")
+        }
+    }
+
     /// Runs `body` at a moment when the log has all external writes, for readers on other queues.
     /// The writer does its other work between the steps, and the watcher announces the new
     /// revisions.

@@ -119,14 +119,15 @@ extension PostgresBacking {
         }
 
         func snapshotFile(
-            in folder: String, while isWanted: @escaping () -> Bool
+            in folder: String, of view: ViewMoment?, while isWanted: @escaping () -> Bool
         ) throws -> SnapshotFile {
             try Folder.make(path: folder)
             let path = folder + "/postgresql.staging"
             let staging = PostgresStaging(database.address, unsendable: unsendable, now: now)
             _ = try staging.write(
-                to: path, schema: tables.schema.fingerprint, while: isWanted)
-            return SnapshotFile(path: path) { try? DatabaseFile.remove(path) }
+                to: path, schema: tables.schema.fingerprint,
+                of: view.map { ($0.number, $0.reading) }, while: isWanted)
+            return SnapshotFile(path: path, isOneMoment: true) { try? DatabaseFile.remove(path) }
         }
 
         func outlet(of feed: DataSetFeed, name: String) async throws -> Confined<CommitOutlet>? {

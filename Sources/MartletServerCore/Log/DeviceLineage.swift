@@ -5,7 +5,7 @@ import MartletModel
 ///
 /// Its text is the hash, then `-v` with the numbers of views, then `-rows` with a row. A device within
 /// a difference asks for rows, not entries, by repeating it.
-struct DeviceLineage: Equatable {
+package struct DeviceLineage: Equatable {
     var hash: String
     /// The views whose records the device may have, and at the end the one that it has reached or is
     /// about to; empty if it has only met the view that shows everything.
@@ -17,7 +17,9 @@ struct DeviceLineage: Equatable {
 
     private static let (viewMark, rowsMark) = ("-v", "-rows")
 
-    init(hash: String, views: [Int64] = [], isUnfinished: Bool = false, cursor: RowCursor? = nil) {
+    package init(
+        hash: String, views: [Int64] = [], isUnfinished: Bool = false, cursor: RowCursor? = nil
+    ) {
         self.hash = hash
         self.views = views == [View.everything] ? [] : views
         self.isUnfinished = isUnfinished
@@ -50,7 +52,7 @@ struct DeviceLineage: Equatable {
     }
 
     /// The text that the device repeats.
-    var text: String {
+    package var text: String {
         var text = hash
         if !views.isEmpty {
             text += Self.viewMark + views.map { "\($0)" }.joined(separator: ".")

@@ -80,7 +80,7 @@ extension DataSetNode {
     }
 
     /// Notes that a person is given a view, and returns the change of views of its device.
-    private func change(
+    func change(
         to view: View, _ held: [Int64], _ principal: Principal
     ) throws(StorageFault) -> ViewChange {
         // A person who sees everything is sent everything, so there is nothing to note.

@@ -1,5 +1,6 @@
 import MartletModel
 import MartletRules
+import OpenSSLKit
 
 /// Brings the views of people up to the records that a transaction has led to.
 ///
@@ -31,6 +32,19 @@ struct ViewKeeper {
         /// The type views among the parts, with their types.
         fileprivate let behind: [(type: Int, view: TypeView)]
         fileprivate let rights: RowRights?
+
+        /// A name that stands for all that the view depends on besides the records.
+        var name: String {
+            var bytes: [UInt8] = []
+            for extent in rights?.extents() ?? [] {
+                switch extent {
+                case .whole: bytes.append(0)
+                case .nothing: bytes.append(1)
+                case .judged(let key): bytes += [2] + key.digest
+                }
+            }
+            return Hexadecimal.text(SHA256.digest(bytes))
+        }
     }
 
     /// Returns a person's view as it is named, before its members are computed.

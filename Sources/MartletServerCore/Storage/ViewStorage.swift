@@ -43,6 +43,8 @@ package protocol ViewStorage {
         _ view: Int64, type: Int, to revision: Revision, shown: [RecordID], hidden: [RecordID],
         moved: Revision
     ) throws(StorageFault)
+    /// Returns whether a record has left one of these type views after a revision.
+    func haveLost(_ views: [Int64], after revision: Revision) throws(StorageFault) -> Bool
     /// Returns the parts of a view, in the schema's order; nil if there is no such view.
     func parts(of view: Int64) throws(StorageFault) -> [Int64]?
     /// Notes that the devices of a principal are given a view up to a revision, or that they are given

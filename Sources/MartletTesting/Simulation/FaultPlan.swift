@@ -57,6 +57,8 @@ public struct FaultPlan: Hashable, Sendable {
     public var streamChanges = 12
     /// The number of starting devices in a hundred that begin with a snapshot if they have no data.
     public var snapshots = 50
+    /// The number of requests for a snapshot in a hundred, of people who see a part, that get one.
+    public var viewSnapshots = 60
     /// The number of requests for a snapshot in a hundred that get an older one.
     public var oldSnapshots = 50
     /// The number of requested snapshots in a hundred that are lost or arrive damaged.
@@ -93,6 +95,7 @@ public struct FaultPlan: Hashable, Sendable {
         faults.strayBatches = 0
         faults.streamChanges = 0
         faults.snapshots = 0
+        faults.viewSnapshots = 0
         faults.spoiltSnapshots = 0
         faults.oldSnapshots = 0
         faults.lazySeeding = 0
@@ -172,7 +175,8 @@ extension FaultPlan: Codable {
         ("partitions", \.partitions), ("clockSkew", \.clockSkew), ("clockJumps", \.clockJumps),
         ("newBeginnings", \.newBeginnings), ("streamCuts", \.streamCuts),
         ("strayBatches", \.strayBatches), ("streamChanges", \.streamChanges),
-        ("snapshots", \.snapshots), ("oldSnapshots", \.oldSnapshots),
+        ("snapshots", \.snapshots), ("viewSnapshots", \.viewSnapshots),
+        ("oldSnapshots", \.oldSnapshots),
         ("spoiltSnapshots", \.spoiltSnapshots), ("lazySeeding", \.lazySeeding),
         ("newSnapshots", \.newSnapshots), ("compactions", \.compactions),
     ]

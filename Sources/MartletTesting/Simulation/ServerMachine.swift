@@ -16,6 +16,8 @@ final class ServerMachine {
     private var log: LogReader?
     /// The last snapshots, the newest at the end. A server keeps two.
     private var snapshots: [SimulatedSnapshot] = []
+    /// The last snapshots of views, by the views' names.
+    private var viewSnapshots: [String: SimulatedSnapshot] = [:]
     private let plan: SeedingPlan
     /// A connection that reads the file without the code under test.
     private(set) var reader: Connection?
@@ -175,11 +177,39 @@ final class ServerMachine {
         let maker = SnapshotMaker(path: Self.path, vfs: disk.vfsName, plan: plan) {
             (body) throws(StorageFault) in try node.whenCaughtUp(body)
         }
-        let everybody = VisibilityFilter.everything.permissionClass(of: Principal(name: "staff"))
-        let cut = try maker.make(for: everybody) { "snapshot-\($0).sqlite" }
+        let cut = try maker.make { "snapshot-\($0).sqlite" }
         let made = SimulatedSnapshot(cut) { disk.contents(of: $0) }
         snapshots = snapshots.suffix(1) + [made]
         return made
+    }
+
+    /// Returns the stored snapshot of a person's view if an old one is acceptable and the person may have
+    /// it, or a new one.
+    /// - Parameter sight: Returns the records that the person may see now.
+    func snapshot(
+        for person: Principal, mayBeOld: Bool, now: Int64,
+        sight: () throws -> SimulatedRights.Sight?
+    ) throws -> SimulatedSnapshot? {
+        guard let node else { return nil }
+        func claim() throws -> DataSetNode.SnapshotClaim? {
+            try node.snapshotClaim(
+                of: person,
+                among: viewSnapshots.mapValues {
+                    .init(revision: $0.manifest.revision, lineage: $0.manifest.lineage)
+                }, now: now)
+        }
+        guard let first = try claim() else { return nil }
+        if mayBeOld, first.granted != nil { return viewSnapshots[first.name] }
+        let maker = SnapshotMaker(
+            path: Self.path, vfs: disk.vfsName,
+            consistently: { (body) throws(StorageFault) in
+                try node.whenViewed(by: person, as: first.name, now: now, body)
+            }, asksWriter: true)
+        let cut = try maker.make(of: first.view) { "snapshot-\($0).sqlite" }
+        var made = SimulatedSnapshot(cut) { disk.contents(of: $0) }
+        made.sight = try sight()
+        viewSnapshots[first.name] = made
+        return try claim()?.granted == nil ? nil : made
     }
 
     /// Returns the file of a part as it is sent; nil if no stored snapshot has the part.

@@ -9,6 +9,8 @@ struct SimulatedSnapshot {
     let manifest: SnapshotManifest
     /// The files by the name of the part, each a gzip member.
     let files: [String: [UInt8]]
+    /// The records that it was made for, if it is one of a view.
+    var sight: SimulatedRights.Sight?
 
     /// - Parameter contents: Returns the content of a part's file, by its path.
     init(_ cut: SnapshotMaker.Cut, contents: (String) -> [UInt8]?) {
@@ -26,9 +28,11 @@ struct SimulatedSnapshot {
                     types: part.records.map { .init(name: $0.type, records: $0.count) },
                     codings: [.init(name: "gzip", sum: Self.sum(packed))]))
         }
-        manifest = SnapshotManifest(
+        var manifest = SnapshotManifest(
             format: 1, dataSet: cut.dataSet, revision: cut.revision, lineage: cut.lineage,
             schema: cut.schema, parts: parts)
+        manifest.view = cut.view
+        self.manifest = manifest
         self.files = files
     }
 

@@ -22,6 +22,8 @@ public struct SimulationReport: Hashable, Sendable {
     public var streams = 0
     /// The number of snapshots that devices began with.
     public var snapshots = 0
+    /// The number of snapshots of views that people who see a part were offered.
+    public var viewSnapshots = 0
     /// The number of further parts of snapshots that devices added to their data.
     public var parts = 0
     /// The number of requests for a part that the server no longer had.
@@ -73,6 +75,7 @@ public struct SimulationReport: Hashable, Sendable {
         batches += other.batches
         streams += other.streams
         snapshots += other.snapshots
+        viewSnapshots += other.viewSnapshots
         parts += other.parts
         partsGone += other.partsGone
         compactions += other.compactions

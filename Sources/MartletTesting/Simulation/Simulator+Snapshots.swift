@@ -12,7 +12,8 @@ extension Simulator {
     /// Sends the first part of a snapshot to a device that asked for one.
     func sendSnapshot(to device: DeviceMachine, life: Int, number: Int) throws {
         guard device.life == life, device.isUp else { return }
-        guard server.showsEverything(to: sender(device.number)) else {
+        let showsEverything = server.showsEverything(to: sender(device.number))
+        guard showsEverything || random.chance(faults.viewSnapshots) else {
             // The server has none for this person.
             return queue.put(
                 .deviceEvent(
@@ -20,8 +21,10 @@ extension Simulator {
                 at: now + delay())
         }
         var snapshot: SimulatedSnapshot?
-        if server.isUp, now >= device.isolatedUntil, !isBehindPortal(device) {
-            snapshot = try makeSnapshot(mayBeOld: random.chance(faults.oldSnapshots))
+        if isReachable(from: device) {
+            snapshot = try makeSnapshot(
+                for: showsEverything ? nil : sender(device.number),
+                mayBeOld: random.chance(faults.oldSnapshots))
         }
         let first = snapshot?.manifest.parts.first?.name ?? ""
         let file = spoilt(snapshot?.files[first])
@@ -36,13 +39,22 @@ extension Simulator {
         _ part: String, at revision: Revision, to device: DeviceMachine, life: Int, number: Int
     ) throws {
         guard device.life == life, device.isUp else { return }
-        guard server.showsEverything(to: sender(device.number)) else {
-            return queue.put(
-                .deviceEvent(device: device.number, life: life, .partGone(number, newest: nil)),
-                at: now + delay())
-        }
         var file: [UInt8]?
-        if server.isUp, now >= device.isolatedUntil, !isBehindPortal(device) {
+        let showsEverything = server.showsEverything(to: sender(device.number))
+        if !showsEverything, isReachable(from: device) {
+            let newest =
+                random.chance(faults.viewSnapshots)
+                ? try makeSnapshot(
+                    for: sender(device.number), mayBeOld: random.chance(faults.oldSnapshots)) : nil
+            file = newest?.manifest.revision == revision ? newest?.files[part] : nil
+            if file == nil {
+                return queue.put(
+                    .deviceEvent(
+                        device: device.number, life: life,
+                        .partGone(number, newest: newest?.manifest)), at: now + delay())
+            }
+        }
+        if showsEverything, isReachable(from: device) {
             if random.chance(faults.newSnapshots) { _ = try makeSnapshot(mayBeOld: false) }
             file = server.part(part, at: revision)
             if file == nil, server.isUp {
@@ -62,11 +74,27 @@ extension Simulator {
             at: occupy(\.downBusyUntil, of: device, with: file?.count ?? 0) + delay())
     }
 
-    private func makeSnapshot(mayBeOld: Bool) throws -> SimulatedSnapshot? {
+    private func isReachable(from device: DeviceMachine) -> Bool {
+        server.isUp && now >= device.isolatedUntil && !isBehindPortal(device)
+    }
+
+    /// - Parameter person: The person who sees a part and asks; nil for people who see everything.
+    private func makeSnapshot(
+        for person: Principal? = nil, mayBeOld: Bool
+    ) throws -> SimulatedSnapshot? {
         var snapshot: SimulatedSnapshot?
         maybeBreak(server.disk)
         do {
-            snapshot = try server.snapshot(mayBeOld: mayBeOld)
+            if let person {
+                snapshot = try server.snapshot(
+                    for: person, mayBeOld: mayBeOld, now: serverTime
+                ) {
+                    try readLog()
+                    return try sight(of: person)
+                }
+            } else {
+                snapshot = try server.snapshot(mayBeOld: mayBeOld)
+            }
         } catch  where error is StorageFault || error is SQLiteError || error is SnapshotError {
             note("no snapshot", 0, at: .server)
         }
@@ -79,7 +107,25 @@ extension Simulator {
         if let snapshot, snapshot.manifest.revision < model.revision {
             report.happened(.oldSnapshot)
         }
+        if let snapshot, let person { try checkSight(snapshot, of: person) }
         return snapshot
+    }
+
+    /// Checks that a snapshot of a view has no record that the person may not see now.
+    private func checkSight(_ snapshot: SimulatedSnapshot, of person: Principal) throws {
+        report.viewSnapshots += 1
+        guard let sight = try sight(of: person) else { return }
+        for (type, ids) in snapshot.sight ?? [:] {
+            guard let id = ids.subtracting(sight[type] ?? []).min() else { continue }
+            throw failure(
+                "\(person.identity) gets a snapshot of revision \(snapshot.manifest.revision) with"
+                    + " \(type) \(id), which he may not see any more")
+        }
+        guard snapshot.manifest.revision == model.revision else { return }
+        for file in snapshot.files.values {
+            try expectNothingHidden(
+                in: try inflated(file), sight, "a snapshot for \(person.identity)")
+        }
     }
 
     /// Returns a file as it arrives. Its checksum reveals any change on the way.

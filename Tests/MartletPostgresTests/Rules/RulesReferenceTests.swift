@@ -156,8 +156,10 @@ struct RulesReference {
         for _ in 0..<4 {
             let key = RandomRules.key(table.keyKind, Int(next) - 1)
             let row = [key] + table.columns.map { RandomRules.value(of: $0, &chance) }
-            let names = table.given
-            let values = Array(row.dropFirst(row.count - names.count))
+            // A column that stays NULL needs no privilege.
+            let written = zip(table.given, row.dropFirst(row.count - table.given.count))
+                .filter { $1 != .null }
+            let (names, values) = (written.map(\.0), written.map(\.1))
             try judge(
                 RandomRules.insertion(values, names, into: table), viewer,
                 try evaluator.refusalToInsert(row, columns: names, of: type) == nil,

@@ -154,9 +154,24 @@ package final class SmallServer {
 
     /// A snapshot of what the server has now.
     package func snapshot(_ plan: SeedingPlan = .whole) throws -> SmallSnapshot {
-        let everybody = VisibilityFilter.everything.permissionClass(of: Principal(name: "staff"))
         let cut = try SnapshotMaker(path: "server.sqlite", vfs: disk.vfsName, plan: plan)
-            .make(for: everybody) { "snapshot-\($0).sqlite" }
+            .make { "snapshot-\($0).sqlite" }
+        return SmallSnapshot(cut) { disk.contents(of: $0) ?? [] }
+    }
+
+    /// A snapshot of what a person sees now, who sees a part. He is given it.
+    package func snapshot(for person: Principal) throws -> SmallSnapshot {
+        guard let node, let claim = try node.snapshotClaim(of: person, among: [:], now: 0) else {
+            throw SmallWorldError.closed
+        }
+        let maker = SnapshotMaker(
+            path: "server.sqlite", vfs: disk.vfsName,
+            consistently: { (body) throws(StorageFault) in
+                try node.whenViewed(by: person, as: claim.name, now: 0, body)
+            }, asksWriter: true)
+        let cut = try maker.make(of: claim.view) { "snapshot-\($0).sqlite" }
+        let made = DataSetNode.ViewSnapshot(revision: cut.revision, lineage: cut.lineage)
+        _ = try node.snapshotClaim(of: person, among: [claim.name: made], now: 0)
         return SmallSnapshot(cut) { disk.contents(of: $0) ?? [] }
     }
 
@@ -385,9 +400,11 @@ package struct SmallSnapshot {
                     types: part.records.map { .init(name: $0.type, records: $0.count) },
                     codings: [.init(name: "gzip", sum: sum)]))
         }
-        manifest = SnapshotManifest(
+        var manifest = SnapshotManifest(
             format: 1, dataSet: cut.dataSet, revision: cut.revision, lineage: cut.lineage,
             schema: cut.schema, parts: parts)
+        manifest.view = cut.view
+        self.manifest = manifest
     }
 }
 

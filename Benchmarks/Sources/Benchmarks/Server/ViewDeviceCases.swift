@@ -57,10 +57,12 @@ enum ViewDeviceCases {
         }
 
         func open(
-            _ name: String, _ transport: any Transport, _ pull: PullPolicy = .onRequest
+            _ name: String, _ transport: any Transport, _ pull: PullPolicy = .onRequest,
+            seeding: Seeding? = nil
         ) async throws -> MartletClient {
             var options = ClientOptions()
             options.pull = pull
+            options.seeding = seeding
             return try await MartletClient.open(
                 path: folder.path(name), schema: ViewClub.schema, transport: transport,
                 options: options)
@@ -134,7 +136,7 @@ enum ViewDeviceCases {
         for client in [office, live, asked] { await client.close() }
     }
 
-    /// A fresh device of somebody who sees 100,000 players.
+    /// A fresh device of somebody who sees 100,000 players: with rows, and with a snapshot.
     private static func fresh(club: ViewClub, _ what: String, rules: String? = nil) async throws {
         let served = try Served(
             club, rules: rules,
@@ -143,22 +145,40 @@ enum ViewDeviceCases {
                 WHERE i < 10) SELECT i, 'ann', i FROM n
                 """)
         defer { served.process.stop() }
-        var times: [Double] = []
-        for sample in 0..<3 {
+        func device(_ name: String, _ seeding: Seeding?) async throws -> Double {
             let start = ContinuousClock.now
             let client = try await served.open(
-                "fresh\(sample).sqlite", served.transport(served.ann))
+                name, served.transport(served.ann), seeding: seeding)
             try await client.sync()
             guard try await count(client) == 100_000 else {
                 throw BenchmarkFailure("The device has not its records.")
             }
-            times.append(milliseconds(since: start))
+            let time = milliseconds(since: start)
             await client.close()
-            let part = sample == 0 ? ", the first of its view" : ""
-            try Measurement(
-                "views/\(what): to a usable store\(part)", unit: "ms", samples: [times[sample]]
-            ).report()
+            return time
         }
+        let name = "views/\(what)"
+        try Measurement(
+            "\(name): to a usable store, the first of its view", unit: "ms",
+            samples: [try await device("first.sqlite", nil)]
+        ).report()
+        var times: [Double] = []
+        for sample in 0..<samples { times.append(try await device("rows\(sample).sqlite", nil)) }
+        try Measurement("\(name): to a usable store, rows", unit: "ms", samples: times).report()
+        let start = ContinuousClock.now
+        let transport = try served.transport(served.ann)
+        while try await transport.manifest() == nil {
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        try Measurement(
+            "\(name): until there is a snapshot", unit: "ms", samples: [milliseconds(since: start)]
+        ).report()
+        times = []
+        for sample in 0..<samples {
+            times.append(try await device("snapshot\(sample).sqlite", .server))
+        }
+        try Measurement("\(name): to a usable store, a snapshot", unit: "ms", samples: times)
+            .report()
         if rules != nil { try explain(served) }
     }
 

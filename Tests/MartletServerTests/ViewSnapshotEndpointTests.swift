@@ -1,0 +1,195 @@
+import CompressionKit
+import Foundation
+import MartletModel
+import MartletProtocol
+import SocketTalk
+import Synchronization
+import Testing
+import Waiting
+
+@testable import MartletServer
+
+@Suite("Snapshots of views over HTTP")
+struct ViewSnapshotEndpointTests {
+    private static let rules = """
+        CREATE POLICY every ON teams USING (true);
+        CREATE POLICY office ON players TO office USING (true);
+        CREATE POLICY coach ON players TO coach USING (name LIKE 'A%');
+        CREATE POLICY doctor ON players TO doctor USING (name LIKE 'C%' OR name LIKE 'A%');
+        """
+
+    /// A server with three players, of whom coaches see two, and a clock that the test sets.
+    private struct Club {
+        let live: LiveServer
+        let clock: TestClock
+        let tokens: [String: String]
+
+        init(_ limits: (inout ViewSnapshotLimits) -> Void = { _ in }) async throws {
+            let folder = TemporaryFolder()
+            let store = try TokenStore(directory: folder.path)
+            var tokens: [String: String] = [:]
+            for (user, roles) in [
+                ("olga", ["office"]), ("ann", ["coach"]), ("bob", ["coach"]), ("cyd", []),
+                ("dora", ["doctor"]),
+            ] {
+                tokens[user] = try store.create(
+                    dataSet: "league", user: user, roles: roles, now: 1
+                ).token
+            }
+            self.tokens = tokens
+            let clock = TestClock()
+            self.clock = clock
+            live = try await LiveServer(folder: folder) { configuration in
+                configuration.rules = Array(ViewSnapshotEndpointTests.rules.utf8)
+                configuration.viewSnapshots.leastRecords = 2
+                limits(&configuration.viewSnapshots)
+                configuration.now = { clock.value }
+            }
+            try await save(
+                """
+                "create":[-1,-2,-3],"update":[],"delete":[],"attributes":{\
+                "-1":{"name":"Anna","team":-1},"-2":{"name":"Amir","team":-1},\
+                "-3":{"name":"Canary","team":-1}}
+                """,
+                team: #""create":[-1],"update":[],"delete":[],"attributes":{"-1":{"name":"T"}}"#)
+        }
+
+        func save(
+            _ players: String,
+            team: String = #""create":[],"update":[],"delete":[],"attributes":{}"#
+        ) async throws {
+            let answer = try await live.sync(
+                """
+                {"maxRevision":0,"changeSets":[{"types":["teams","players"],"teams":{\(team)},\
+                "players":{\(players)}}]}
+                """, token: tokens["olga"] ?? "")
+            #expect(answer.status == 200 && !answer.body.contains("\"conflict\":true"))
+        }
+
+        func bearer(_ user: String) -> String { "Authorization: Bearer \(tokens[user] ?? "")" }
+
+        func ask(_ user: String) async throws -> SnapshotManifest? {
+            let answer = try await live.request("GET", "/snapshot", headers: [bearer(user)])
+            guard answer.status == 200 else {
+                #expect(answer.status == 404 && answer.kind == "noSnapshot")
+                return nil
+            }
+            return try SyncCoder.decodeSnapshotManifest(Array(answer.body.utf8))
+        }
+
+        /// Asks until there is a snapshot.
+        func manifest(_ user: String, from revision: Revision = 1) async throws -> SnapshotManifest
+        {
+            var found: SnapshotManifest?
+            try await waitUntil("\(user) gets a snapshot") {
+                found = try await ask(user)
+                return found.map { $0.revision >= revision } ?? false
+            }
+            return try #require(found)
+        }
+
+        /// Fetches a file as gzip.
+        func file(_ hash: String, _ user: String) async throws -> (status: Int, body: [UInt8]) {
+            let client = RawClient(port: live.port)
+            await client.send(
+                [
+                    "GET /snapshot/\(hash) HTTP/1.1", "Host: localhost", "Connection: close",
+                    bearer(user), "", "",
+                ].joined(separator: "\r\n"))
+            let bytes = await client.readBytes()
+            let end = try #require(bytes.firstRange(of: [13, 10, 13, 10]))
+            let head = try LiveServer.answer(Array(bytes[..<end.upperBound]))
+            return (head.status, Array(bytes[end.upperBound...]))
+        }
+
+        /// The files of snapshots of views.
+        var files: [String] {
+            get throws {
+                try FileManager.default.contentsOfDirectory(
+                    atPath: live.folder.path + "/snapshots/league/views"
+                ).sorted()
+            }
+        }
+    }
+
+    /// A clock.
+    private final class TestClock: Sendable {
+        private let time = Mutex<Int64>(1_000_000)
+
+        var value: Int64 { time.withLock { $0 } }
+
+        func advance(_ milliseconds: Int64) { time.withLock { $0 += milliseconds } }
+    }
+
+    @Test("the second request leads to one, which nobody with another view gets")
+    func shared() async throws {
+        let club = try await Club()
+        #expect(try await club.ask("ann") == nil)
+        #expect(try await club.ask("dora") == nil)
+        try await Task.sleep(for: .milliseconds(100))
+        #expect(try club.files == [])
+        let manifest = try await club.manifest("bob")
+        #expect(try await club.manifest("ann") == manifest)
+        #expect(manifest.view != nil && manifest.lineage.contains("-v"))
+        let part = try #require(manifest.parts.first)
+        #expect(manifest.parts.count == 1)
+        #expect(part.types.map { "\($0.name) \($0.records)" } == ["teams 1", "players 2"])
+        let answer = try await club.file(part.hash, "ann")
+        #expect(answer.status == 200)
+        let plain = try Gzip.inflate(
+            answer.body, limit: 1 << 26, ratio: 5_000, ratioFloor: 1 << 20)
+        let text = String(decoding: plain, as: Unicode.ASCII.self)
+        #expect(text.contains("Anna") && !text.contains("Canary"))
+        for other in ["cyd", "dora", "olga"] {
+            #expect(try await club.file(part.hash, other).status == 404)
+        }
+        #expect(try await club.ask("cyd") == nil)
+        await club.live.stop()
+    }
+
+    @Test("when a record leaves the view, its files are no longer sent, and another one is made")
+    func left() async throws {
+        let club = try await Club()
+        let old = try await club.manifest("ann")
+        let hash = try #require(old.parts.first).hash
+        try await club.save(
+            """
+            "create":[-1],"update":[1],"delete":[],"attributes":{\
+            "-1":{"name":"Alba","team":1},"1":{"name":"Zoe","revision":1}}
+            """)
+        #expect(try await club.file(hash, "bob").status == 404)
+        #expect(try await club.ask("bob") == nil)
+        // The pause after the last one is not over.
+        #expect(try await club.ask("bob") == nil)
+        club.clock.advance(ViewSnapshots.longPause)
+        let new = try await club.manifest("bob", from: 2)
+        #expect(new.parts.first?.types.map(\.records) == [1, 2])
+        #expect(try await club.file(hash, "bob").status == 404)
+        try await waitUntil("the old files are gone") { try club.files.count == 3 }
+        await club.live.stop()
+    }
+
+    @Test("there are no more, and no larger ones, than the limits say")
+    func limits() async throws {
+        var club = try await Club { $0.count = 1 }
+        let first = try await club.manifest("ann")
+        let second = try await club.manifest("dora")
+        #expect(second.view != first.view)
+        #expect(try await club.ask("bob") == nil)
+        try await waitUntil("the old files are gone") { try club.files.count == 3 }
+        await club.live.stop()
+        for limit in [\ViewSnapshotLimits.bytes, \.leastRecords] {
+            club = try await Club { $0[keyPath: limit] = limit == \.bytes ? 100 : 100_000 }
+            for _ in 0..<3 { #expect(try await club.ask("ann") == nil) }
+            if limit == \.bytes {
+                try await club.live.untilMetrics("martlet_snapshots_made_total 1")
+            }
+            try await waitUntil("no file is kept") { try club.files == [] }
+            #expect(try await club.ask("ann") == nil)
+            await club.live.stop()
+        }
+        club = try await Club { $0.count = 0 }
+        for _ in 0..<3 { #expect(try await club.ask("ann") == nil) }
+        await club.live.stop()
+    }
+}
