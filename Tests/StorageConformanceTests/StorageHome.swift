@@ -19,7 +19,7 @@ protocol StorageHome: AnyObject {
     /// What another program does.
     func execute(_ sql: String) throws
     /// Makes a snapshot of a view.
-    /// - Parameter reading: Runs a function at the moment of which the snapshot is.
+    /// - Parameter reading: Runs a function at the moment that the snapshot shows.
     /// - Returns: The snapshot, and a connection to its file.
     func snapshot(
         of view: Int64, by reading: @escaping ConsistentReading

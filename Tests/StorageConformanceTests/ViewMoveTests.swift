@@ -6,7 +6,7 @@ import Testing
 
 @testable import MartletServerCore
 
-/// What devices are told when the view of their user becomes another one.
+/// Tests of answers to devices whose user got another view.
 @Suite("Changes of views")
 struct ViewMoveTests {
     private static let schema = """

@@ -5,7 +5,7 @@ public struct ViewSnapshotLimits: Hashable, Sendable {
     public var count = 16
     /// The most bytes of their files.
     public var bytes: Int64 = 1 << 30
-    /// The least records of a view of which a snapshot is made.
+    /// The number of records that a view must show before it gets a snapshot.
     public var leastRecords: Int64 = 10_000
 
     public init() {}

@@ -40,7 +40,7 @@ struct RandomRules {
         let kind: Kind
         /// The position of the table whose keys it holds; nil if it is no reference.
         var target: Int?
-        /// What happens if the record is deleted to which it refers.
+        /// The action when the record to which it refers is deleted.
         var action = ""
         var isRequired = false
         var isUnique = false
