@@ -47,7 +47,7 @@ extension Connection {
             try overwrite(file, at: offset + Int64(gap.lowerBound), count: gap.count)
             hasWritten = true
         }
-        if hasWritten { try check(file.pointee.pMethods.pointee.xSync(file, SQLITE_SYNC_NORMAL)) }
+        if hasWritten { try check(file.pointee.pMethods.pointee.xSync(file, SQLITE_SYNC_FULL)) }
         return end > pages ? .done : .next(page: end)
     }
 

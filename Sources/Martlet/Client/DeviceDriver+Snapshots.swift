@@ -105,16 +105,29 @@ extension DeviceDriver {
                 let path = try await fetcher.fetch(part, of: manifest)
                 inbox(.partFetched(number, path: path))
             } catch let failure as TransportFailure where failure.isGone {
-                let newest = try? await fetcher.newest()
-                inbox(.partGone(number, newest: newest))
+                inbox(await Self.partGone(number, fetcher))
             } catch {
-                let kept = SyncError.seeding(error) as? SyncError
-                inbox(
-                    .partFailed(
-                        number, kept ?? SyncError(.storage, "\(error)"),
-                        retryAfter: (error as? TransportFailure)?.retryAfter))
+                inbox(Self.partFailed(number, error))
             }
         }
+    }
+
+    /// Looks for a newer snapshot. If the server does not answer, the part is asked for again.
+    private static func partGone(
+        _ number: Int, _ fetcher: SnapshotFetcher
+    ) async -> DeviceNode.Event {
+        do {
+            return .partGone(number, newest: try await fetcher.newest())
+        } catch {
+            return partFailed(number, error)
+        }
+    }
+
+    private static func partFailed(_ number: Int, _ error: any Error) -> DeviceNode.Event {
+        let kept = SyncError.seeding(error) as? SyncError
+        return .partFailed(
+            number, kept ?? SyncError(.storage, "\(error)"),
+            retryAfter: (error as? TransportFailure)?.retryAfter)
     }
 
     /// Removes the files that the download of an installed part has left.

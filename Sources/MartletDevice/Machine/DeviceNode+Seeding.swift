@@ -168,9 +168,11 @@ extension DeviceNode {
         parts = .none
         do {
             let standing = try store.standing
-            if Self.isOfOtherView(newest, than: standing.missing?.manifest) {
+            // Another process may have installed the last part.
+            guard let missing = standing.missing else { return fetchPart() }
+            if Self.isOfOtherView(newest, than: missing.manifest) {
                 switch state {
-                case .idle, .pausing:
+                case .idle, .pausing(_, isPoll: true):
                     // The rows of the part come with all others, unless they do already.
                     if probe == nil, standing.rejoining == nil { return otherView(now: now) }
                 default: break

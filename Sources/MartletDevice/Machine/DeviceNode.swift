@@ -440,7 +440,7 @@ extension DeviceNode {
     }
 
     /// Notes the user's view, and removes what is left of records that the user may not see any more.
-    /// Other work gets its turn between two steps. If a step fails, the next exchange goes on with it.
+    /// Other connections write between two steps. If a step fails, the next exchange goes on with it.
     /// - Returns: The standing afterwards.
     private func settle(_ answer: SyncAnswer) throws -> Standing {
         let standing = try store.noteUser(of: answer)

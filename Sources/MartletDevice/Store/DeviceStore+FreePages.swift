@@ -3,7 +3,8 @@ internal import SQLiteKit
 
 /// Returns the file's free pages to the disk in small steps.
 extension DeviceStore {
-    /// Returns some of the free pages, in one transaction.
+    /// Returns some of the free pages, in one transaction. While there are traces of hidden records, no page is
+    /// returned: others would move to its place, and the removal of traces would miss them.
     /// - Parameters:
     ///   - most: The pages of one step.
     ///   - kept: The free pages that stay for later use.
@@ -13,9 +14,11 @@ extension DeviceStore {
         try checkWritable()
         let connection = applying.connection
         guard try connection.integer("PRAGMA auto_vacuum") == 2 else { return false }
-        let free = Int(try connection.integer("PRAGMA freelist_count") ?? 0) - kept
-        guard free > 0 else { return false }
-        try connection.execute("PRAGMA incremental_vacuum(\(min(free, most)))")
-        return free > most
+        return try connection.transaction {
+            let free = Int(try connection.integer("PRAGMA freelist_count") ?? 0) - kept
+            guard try free > 0 && !standing.hasTraces else { return false }
+            try connection.execute("PRAGMA incremental_vacuum(\(min(free, most)))")
+            return free > most
+        }
     }
 }

@@ -23,7 +23,7 @@ extension DeviceStore {
         for key in had where try purge.isAway(key) {
             standing.removed.add(row: try purge.hash(key))
         }
-        standing.tracesFrom = 1
+        standing.tracesFrom = 0
         standing.owesReceipt = true
         asked.hasReceipt = false
     }
@@ -54,11 +54,13 @@ extension DeviceStore {
     /// - Returns: Whether nothing is left to do now. If another connection reads an older state, the
     ///   log stays until the next call.
     package func removeTraces() throws -> Bool {
-        guard let page = try standing.tracesFrom else { return true }
+        let standing = try standing
+        guard let page = standing.tracesFrom else { return true }
         try checkWritable()
+        if standing.staged?.snapshot == nil, standing.missing == nil { removeFetchedPart() }
         var table: String?
         do {
-            guard try page > 1 || mergeIndexes(&table) else { return false }
+            guard try page > 0 || mergeIndexes(&table) else { return false }
         } catch let error as SQLiteError where table != nil && !error.isBusy {
             let words = "the full-text index “\(table ?? "")” cannot be merged: \(error.message)"
             try changeStanding { $0.tracesFault = words }
@@ -70,20 +72,45 @@ extension DeviceStore {
         let busy = try? connection.integer("PRAGMA wal_checkpoint(TRUNCATE)")
         try connection.execute("PRAGMA busy_timeout = \(LocalStore.busyTimeout)")
         guard busy == 0 else { return true }
-        return try changeStanding { standing in
-            // Another process may have found new ones.
-            guard let page = standing.tracesFrom else { return true }
-            switch try connection.overwriteGaps(from: page, count: Self.pagesOfGaps) {
+        let isAll = try changeStanding { standing in
+            // Another process may have removed them, or other records.
+            guard var page = standing.tracesFrom, page > 0 else { return !standing.hasTraces }
+            // What was written since the last step may have moved bytes to pages that are done.
+            if page > 1, try sweep.mark != sweepMark() {
+                page = 1
+                sweep.beginnings += 1
+            }
+            let count = Self.pagesOfGaps << min(sweep.beginnings, 16)
+            switch try connection.overwriteGaps(from: page, count: count) {
             case .logIsUsed: return true
             case .next(let page): standing.tracesFrom = page
-            case .done: (standing.tracesFrom, standing.tracesFault) = (nil, nil)
+            case .done:
+                (standing.tracesFrom, standing.tracesFault) = (nil, nil)
+                sweep.beginnings = 0
             }
             return !standing.hasTraces
         }
+        if !isAll { sweep.mark = try sweepMark() }
+        return isAll
     }
 
-    /// The pages that one step reads to overwrite what is left in them. Nobody else can write meanwhile.
+    /// The pages that one step reads to overwrite what is left in them. Nobody else can write meanwhile. Each new
+    /// beginning doubles them, so that the last step comes although others write.
     private static let pagesOfGaps: Int64 = 1_024
+
+    /// The progress of the removal of bytes.
+    struct Sweep {
+        /// The state of the file after the last step.
+        var mark: [Int64?]?
+        /// How often it had to begin again.
+        var beginnings = 0
+    }
+
+    /// Returns numbers that change if anybody writes to the file.
+    private func sweepMark() throws -> [Int64?] {
+        let connection = applying.connection
+        return [try connection.dataVersion(), try connection.integer("SELECT total_changes()")]
+    }
 
     /// The reason why the device cannot remove all that it has of records which its user may not see any
     /// more; nil if there is none.
@@ -125,6 +152,10 @@ extension DeviceStore {
                 let table = SQLName.quoted(name)
                 try connection.execute("INSERT INTO \(table)(\(table)) VALUES ('optimize')")
             }
+            let before = try standing
+            var after = before
+            if after.tracesFrom == 0 { after.tracesFrom = 1 }
+            try after.write(to: applying, over: before)
             return true
         }
     }

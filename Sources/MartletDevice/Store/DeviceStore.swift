@@ -23,6 +23,8 @@ package final class DeviceStore {
     var asked = Standing.Asked()
     /// The number of withheld records that have not been reported yet.
     private var newlyWithheld = 0
+    /// The progress of the removal of hidden records' bytes.
+    var sweep = Sweep()
     /// The app's handlers of remote change, by entity type.
     package var registry = ModelRegistry()
     /// Bytes of own accepted sets that the file keeps in case the server is restored from a backup.

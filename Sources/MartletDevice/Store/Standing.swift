@@ -34,7 +34,7 @@ struct Standing: Hashable, Sendable {
     /// Whether the device rejoins because its user may see other records than it has.
     var isForView = false
     /// The first page of the file that may still have bytes of records which the user may not see any
-    /// more; nil if none does.
+    /// more: 0 if full-text indexes may have their words; nil if nothing has.
     var tracesFrom: Int64?
     /// Why they cannot be removed; nil if nobody has tried in vain.
     var tracesFault: String?
