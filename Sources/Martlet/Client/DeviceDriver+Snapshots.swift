@@ -101,21 +101,22 @@ extension DeviceDriver {
         let before = downloads.part
         downloads.part = Task {
             await before?.value
-            do {
-                let path = try await fetcher.fetch(part, of: manifest)
-                inbox(.partFetched(number, path: path))
-            } catch let failure as TransportFailure where failure.isGone {
-                inbox(await Self.partGone(number, fetcher))
-            } catch {
-                inbox(Self.partFailed(number, error))
-            }
+            inbox(await DeviceDriver.outcome(number, of: part, of: manifest, by: fetcher))
         }
     }
 
-    /// Looks for a newer snapshot. If the server does not answer, the part is asked for again.
-    private static func partGone(
-        _ number: Int, _ fetcher: SnapshotFetcher
+    /// Fetches a part. If the server does not have it any more, it asks for a newer snapshot.
+    private static func outcome(
+        _ number: Int, of part: SnapshotManifest.Part, of manifest: SnapshotManifest,
+        by fetcher: SnapshotFetcher
     ) async -> DeviceNode.Event {
+        do {
+            return .partFetched(number, path: try await fetcher.fetch(part, of: manifest))
+        } catch {
+            guard (error as? TransportFailure)?.isGone == true else {
+                return partFailed(number, error)
+            }
+        }
         do {
             return .partGone(number, newest: try await fetcher.newest())
         } catch {
