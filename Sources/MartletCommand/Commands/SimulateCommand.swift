@@ -17,7 +17,7 @@ extension CommandDescription {
             Option(name: "devices", value: "N", help: "default 5"),
             Option(
                 name: "policies", value: "N",
-                help: "of a hundred worlds with Martlet's own tables, N have policies; default 50"),
+                help: "of a hundred worlds with Martlet's own tables, N have policies; default 0"),
             Option(
                 name: "repeat", value: "N",
                 help: "run every Nth seed twice and compare the traces; default none"),

@@ -29,7 +29,7 @@ public final class Simulator {
         /// the simulation's own worlds.
         package var isMixed = true
         /// The number of worlds in a hundred of Martlet's own tables that have policies.
-        package var policies = 50
+        package var policies = 0
         /// Receives a line for each event.
         package var tell: (@Sendable (String) -> Void)?
 
