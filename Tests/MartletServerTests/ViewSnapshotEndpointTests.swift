@@ -18,7 +18,7 @@ struct ViewSnapshotEndpointTests {
         CREATE POLICY doctor ON players TO doctor USING (name LIKE 'C%' OR name LIKE 'A%');
         """
 
-    /// A server with three players, of whom coaches see two, and a clock that the test sets.
+    /// A server with three players and a clock that the test sets. Coaches see two of the players.
     private struct Club {
         let live: LiveServer
         let clock: TestClock

@@ -31,7 +31,7 @@ struct ViewSnapshotTests {
     private static let bob = Principal(name: "b", user: "bob", roles: ["coach"])
     private static let cyd = Principal(name: "c", user: "cyd")
 
-    /// A server with two players, one of whom coaches do not see.
+    /// A server with two players. Coaches see one of them.
     private static func server(_ kind: StorageKind) async throws -> TestDataSet {
         let server = try await TestDataSet(kind, schema)
         try server.secure(by: rules)

@@ -75,7 +75,7 @@ extension DeviceStore {
         let isAll = try changeStanding { standing in
             // Another process may have removed them, or other records.
             guard var page = standing.tracesFrom, page > 0 else { return !standing.hasTraces }
-            // What was written since the last step may have moved bytes to pages that are done.
+            // Somebody who wrote since the last step may have moved bytes to pages that are done.
             if page > 1, try sweep.mark != sweepMark() {
                 page = 1
                 sweep.beginnings += 1
