@@ -99,13 +99,13 @@ let tools: [Target] = [
 // Targets that tests share, and programs that tests run.
 let helpers: [Target] = [
     helper("Waiting"),
-    helper("TestDatabases", "SystemKit"),
+    kit("SocketTalk", "SystemKit", "RandomKit", "WebSocketKit", in: "Tests/Support/SocketTalk"),
+    helper("TestDatabases", "SystemKit", "SocketTalk"),
     helper("TestFolders"),
     helper("TestPrograms", "SystemKit"),
     helper("AllocationCounter"),
     helper("TextComparison", "MartletTesting"),
     helper("SetTexts", "MartletModel", "MartletProtocol", "MartletServerCore"),
-    kit("SocketTalk", "SystemKit", "RandomKit", "WebSocketKit", in: "Tests/Support/SocketTalk"),
     helper(
         "SmallWorlds", "RandomKit", "SQLiteKit", "SQLiteFaults", "MartletModel", "MartletProtocol",
         "MartletStore", "MartletDevice", "Martlet", "MartletServerCore", "MartletEmbedded"),

@@ -19,11 +19,7 @@ package final class RawServer: Sendable {
     ///   ends in good order when it returns.
     package init(_ serve: @escaping @Sendable (RawConnection) -> Void) {
         signal(SIGPIPE, SIG_IGN)
-        #if canImport(Glibc)
-            let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        #else
-            let socket = Darwin.socket(AF_INET, SOCK_STREAM, 0)
-        #endif
+        let socket = RawConnection.makeSocket()
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_addr.s_addr = inet_addr("127.0.0.1")
@@ -41,7 +37,7 @@ package final class RawServer: Sendable {
         // time of the next call.
         queue.queue.async {
             while true {
-                let peer = accept(socket, nil, nil)
+                let peer = RawConnection.accept(socket)
                 guard peer >= 0 else {
                     #if canImport(Glibc)
                         close(socket)
@@ -91,11 +87,7 @@ package struct RawConnection: Hashable, Sendable {
     /// Connects to a server on this machine; nil if nobody listens. Whoever makes it closes it.
     /// - Parameter own: The address to come from, such as 127.0.0.2, on machines that have it.
     package init?(to port: Int, from own: String? = nil) {
-        #if canImport(Glibc)
-            socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        #else
-            socket = Darwin.socket(AF_INET, SOCK_STREAM, 0)
-        #endif
+        socket = Self.makeSocket()
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = in_port_t(port).bigEndian
@@ -117,6 +109,31 @@ package struct RawConnection: Hashable, Sendable {
             close()
             return nil
         }
+    }
+
+    /// Opens a TCP socket that no program inherits: a server that a test starts at the same time would
+    /// keep it open.
+    package static func makeSocket() -> Int32 {
+        #if canImport(Glibc)
+            Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        #else
+            keep(Darwin.socket(AF_INET, SOCK_STREAM, 0))
+        #endif
+    }
+
+    /// Accepts the next connection, which no program inherits that is started after this; negative if
+    /// the listener was shut down. Blocks.
+    package static func accept(_ listener: Int32) -> Int32 {
+        #if canImport(Glibc)
+            keep(Glibc.accept(listener, nil, nil))
+        #else
+            keep(Darwin.accept(listener, nil, nil))
+        #endif
+    }
+
+    private static func keep(_ socket: Int32) -> Int32 {
+        _ = fcntl(socket, F_SETFD, FD_CLOEXEC)
+        return socket
     }
 
     /// Waits for the next bytes; none at the end of the connection.

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import SocketTalk
 internal import Synchronization
 
 #if canImport(Glibc)
@@ -43,7 +44,7 @@ package final class CuttingProxy: Sendable {
         signal(SIGPIPE, SIG_IGN)
         self.target = target
         state = Mutex(State(plan: plan))
-        listener = Self.makeSocket()
+        listener = RawConnection.makeSocket()
         guard unsafe Self.withAddress(0, { [listener] in unsafe bind(listener, $0, $1) }) == 0,
             listen(listener, 16) == 0
         else { throw DatabaseServers.Failure(description: "there is no port for a proxy") }
@@ -77,7 +78,7 @@ package final class CuttingProxy: Sendable {
             state.connections += 1
             return state.plan
         }
-        let server = Self.makeSocket()
+        let server = RawConnection.makeSocket()
         guard unsafe Self.withAddress(target, { unsafe connect(server, $0, $1) }) == 0 else {
             close(client)
             close(server)
@@ -119,14 +120,6 @@ package final class CuttingProxy: Sendable {
 
     private static func drop(_ socket: Int32) {
         close(socket)
-    }
-
-    private static func makeSocket() -> Int32 {
-        #if canImport(Glibc)
-            socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        #else
-            socket(AF_INET, SOCK_STREAM, 0)
-        #endif
     }
 
     private static func withAddress(
@@ -178,11 +171,7 @@ private struct Ear: Sendable {
 
     func accept() {
         while true {
-            #if canImport(Glibc)
-                let client = Glibc.accept(listener, nil, nil)
-            #else
-                let client = Darwin.accept(listener, nil, nil)
-            #endif
+            let client = RawConnection.accept(listener)
             guard client >= 0 else { break }
             accepted(client)
         }
