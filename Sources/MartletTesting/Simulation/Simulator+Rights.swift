@@ -19,10 +19,13 @@ extension Simulator {
         rights?.people[device] ?? Principal(name: "staff")
     }
 
-    /// Returns what a person sees at the end of the log; nil if it is everything.
-    func sight(of person: Principal) throws -> SimulatedRights.Sight? {
+    /// Returns what a person sees; nil if it is everything.
+    /// - Parameter model: The records; nil for those at the end of the log.
+    func sight(
+        of person: Principal, in model: Model? = nil
+    ) throws -> SimulatedRights.Sight? {
         guard let schema = server.schema else { return nil }
-        return try rights?.sight(of: person, in: model, schema, now)
+        return try rights?.sight(of: person, in: model ?? self.model, schema, now)
     }
 
     /// Gives the server policies, before it starts.
@@ -87,6 +90,8 @@ extension Simulator {
         }
         var replay = Replay(model: before, entries: entries[...])
         let requests = try exchanges.map { try SyncCoder.decodeRequest($0.body) }
+        // An answer from memory may be made before the log has an external write, and be read after it.
+        let late = entries.contains { ledger.saves[$0.identifier] == nil }
         let named = Set(requests.flatMap { $0.changeSets.compactMap(\.identifier) })
         replay.fold { named.contains($0.identifier) }
         for (exchange, request) in zip(exchanges, requests) {
@@ -103,7 +108,7 @@ extension Simulator {
                 try checkVerdict(on: set, in: answer, by: judge, &replay, device)
             }
             guard let answer else { continue }
-            try checkSight(exchange.request, bytes)
+            try checkSight(exchange.request, bytes, after: late ? [before, model] : [model])
             tell(.device(device)) {
                 "is told what is new from revision \(request.maxRevision) to \(answer.maxRevision)"
                     + "\(answer.more ? ", and that there is more" : "")"
@@ -203,30 +208,46 @@ extension Simulator {
         }
     }
 
-    /// Checks that an answer has no text of a record that the person may not see now.
-    private func checkSight(_ request: WaitingRequest, _ bytes: [UInt8]) throws {
-        guard let sight = try sight(of: request.sender) else {
-            rights?.hadEverything.insert(request.device)
+    /// Checks that an answer has no text of a record that the person may not see.
+    /// - Parameter models: The states of the records that the answer may have been made from, the last
+    ///   one at the end.
+    private func checkSight(
+        _ request: WaitingRequest, _ bytes: [UInt8], after models: [Model]
+    ) throws {
+        for model in models.reversed() {
+            guard let sight = try sight(of: request.sender, in: model) else {
+                rights?.hadEverything.insert(request.device)
+                return
+            }
+            guard hiddenText(in: bytes, sight, model) == nil else { continue }
+            report.moves += rights?.note(sight, of: request.device, at: model) ?? 0
             return
         }
+        guard let sight = try sight(of: request.sender) else { return }
         try expectNothingHidden(in: bytes, sight, "an answer to device \(request.device)")
-        report.moves += rights?.note(sight, of: request.device, at: model) ?? 0
     }
 
     /// Checks that bytes have no text but of records in a sight, as they are now.
     func expectNothingHidden(
         in bytes: [UInt8], _ sight: SimulatedRights.Sight, _ what: String
     ) throws {
+        guard let text = hiddenText(in: bytes, sight, model) else { return }
+        throw failure("\(what) holds “\(text)”, which its person may not see")
+    }
+
+    /// Returns a text that no record of a sight has; nil if there is none.
+    private func hiddenText(
+        in bytes: [UInt8], _ sight: SimulatedRights.Sight, _ model: Model
+    ) -> String? {
         var texts = Set(Marks.found(in: bytes))
-        guard !texts.isEmpty else { return }
+        guard !texts.isEmpty else { return nil }
         for (type, ids) in sight {
             for id in ids {
                 guard let record = model.records[type]?[id] else { continue }
                 texts.subtract(Marks.found(in: record))
             }
         }
-        guard let text = texts.min() else { return }
-        throw failure("\(what) holds “\(text)”, which its person may not see")
+        return texts.min()
     }
 
     /// Notes that the verdicts of a batch are not known, because the server went down.
