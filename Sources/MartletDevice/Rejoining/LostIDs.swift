@@ -9,6 +9,9 @@ struct LostIDs {
     let store: LocalStore
     /// The newest revision that both histories share.
     let common: Revision
+    /// Whether the server's history is the device's own, so that the ids of sets that the server has are
+    /// right. If it has compacted such a set, its verdict names none.
+    let isForView: Bool
     /// The ids that own records had in the lost history, by the identifier of the set that made
     /// them. These sets are sent once more unchanged.
     private var taken: [String: [(key: RecordKey, given: Int64)]] = [:]
@@ -23,9 +26,10 @@ struct LostIDs {
     private var outbox: Outbox { Outbox(store: store) }
     private static let tables = ["martlet_changes", "martlet_parked_changes"]
 
-    init(store: LocalStore, common: Revision) {
+    init(store: LocalStore, common: Revision, isForView: Bool) {
         self.store = store
         self.common = common
+        self.isForView = isForView
     }
 
     // MARK: - Before the server's state is taken over
@@ -37,7 +41,7 @@ struct LostIDs {
         for set in held { _ = try forget(set.changes, &lost) }
         for set in try outbox.queued() {
             let changes = try outbox.changes(of: set.sequence)
-            if set.isSent { taken[set.identifier] = try forget(changes, &lost) }
+            if set.isSent, !isForView { taken[set.identifier] = try forget(changes, &lost) }
             // These sets rest on the history that both sides share, and so do the records that they
             // name.
             for change in changes { try note(change, base: common, isShared: true) }

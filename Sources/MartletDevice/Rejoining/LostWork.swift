@@ -41,7 +41,7 @@ struct LostWork {
         self.store = store
         self.common = common
         self.now = now
-        ids = LostIDs(store: store, common: common)
+        ids = LostIDs(store: store, common: common, isForView: isForView)
     }
 
     /// Takes out the sets whose basis the server does not share, and notes their records.

@@ -260,8 +260,9 @@ extension Standing {
     /// Notes that the tables are empty, and that everything has to be fetched again.
     /// - Parameter mark: The newest revision whose hash the device remembers.
     mutating func empty(mark: History?) {
-        if revision > 0, refetching == nil {
-            refetching = Refetching(goal: revision)
+        let reached = max(revision, slicedUpTo ?? 0)
+        if reached > 0, refetching == nil {
+            refetching = Refetching(goal: reached)
             // The file may have been emptied before, without a confirmation since.
             former = former ?? lineage.map { History(revision: revision, lineage: $0) } ?? mark
         }
