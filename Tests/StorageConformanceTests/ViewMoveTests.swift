@@ -223,6 +223,8 @@ struct ViewMoveTests {
         try ViewedDevice("b1", Self.person("bob", "P")).exchange(with: server)
         #expect(try problem(7) == "view")
         #expect(try problem(7) == "view")
+        // No view of hers was removed, as far as the server knows.
+        #expect(try server.problem(pull(7), as: Self.person("cleo", "P")) == nil)
         let whole = try server.text(pull(0), as: ann)
         #expect(whole.contains("Pam0") && whole.contains("Pat0") && !whole.contains("Zia"))
         #expect(try problem(server.node.head.revision) == nil)
