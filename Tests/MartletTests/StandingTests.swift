@@ -81,6 +81,9 @@ struct StandingTests {
             "sliced", .inStep.with { $0.slicedUpTo = 9 },
             "asks after 5 l5, rows, sends, of 5"),
         StandingCase(
+            "new, and sliced", .fresh.with { $0.slicedUpTo = 9 },
+            "asks after 0 -, rows, sends, of 0"),
+        StandingCase(
             "seeding", .inStep.with { $0.missing = Standing.parts },
             "asks after 5 l5, rows, sends, second, incomplete, of 5"),
         StandingCase(

@@ -196,6 +196,42 @@ struct ViewMoveTests {
         #expect(try #require(absent.view) > old)
     }
 
+    @Test(
+        "a program that names no lineage is told to begin again, if its user's view was removed",
+        arguments: StorageKind.all)
+    func removedUnnamed(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        let ann = Self.person("ann", "P")
+        func pull(_ revision: Revision) -> String {
+            #"{"maxRevision":\#(revision),"changeSets":[]}"#
+        }
+        func problem(_ revision: Revision) throws -> String? {
+            try server.problem(pull(revision), as: ann)?.kind
+        }
+        #expect(try server.text(pull(0), as: ann).contains("Pia"))
+        for number in 0..<6 { try Self.add(["Pam\(number)"], to: server) }
+        try server.restart()
+        // Her view is there, so she is told what changed.
+        #expect(try server.text(pull(1), as: ann).contains("Pam0"))
+        try server.send(
+            SetText().update("players", "1", #""revision":1,"name":"Zia""#), as: Self.office)
+        for number in 0..<3 { try Self.add(["Pat\(number)"], to: server) }
+        try server.restart()
+        server.compact(keeping: 2)
+        #expect(try server.rows("SELECT count(*) FROM martlet_views").trimmed == "0")
+        // Nobody knows that Pia left her view. Another person who has it now changes nothing.
+        try ViewedDevice("b1", Self.person("bob", "P")).exchange(with: server)
+        #expect(try problem(7) == "view")
+        #expect(try problem(7) == "view")
+        // No view of hers was removed, as far as the server knows.
+        #expect(try server.problem(pull(7), as: Self.person("cleo", "P")) == nil)
+        let whole = try server.text(pull(0), as: ann)
+        #expect(whole.contains("Pam0") && whole.contains("Pat0") && !whole.contains("Zia"))
+        #expect(try problem(server.node.head.revision) == nil)
+        // Parts of what she was sent may follow.
+        #expect(try problem(3) == nil)
+    }
+
     private static func confirm(_ device: ViewedDevice, to server: TestDataSet) throws {
         let text = """
             {"clientId":"\(device.name)","maxRevision":\(device.revision),\

@@ -22,7 +22,7 @@ extension DeviceNode {
                 return try ask(now: now)
             }
             let standing = try store.standing
-            if standing.staged != nil {
+            if standing.staged != nil, !standing.hasAppliedSlices {
                 // The staged changes are those of a server that is gone. Without them the device
                 // may still be in step with this one.
                 try store.discardStaged()
@@ -32,11 +32,18 @@ extension DeviceNode {
             guard try store.dataSet != nil else {
                 return halt(SyncError(.wrongDataSet, problem.detail))
             }
-            probe = Probe(low: 0, high: standing.newestOfHistory, at: 0)
-            return closeStream() + (try ask(now: now))
+            // If changes are staged, the server has refused their revision, and not the device's own.
+            let newest = standing.newestOfHistory
+            return try search(below: standing.staged == nil ? newest : newest + 1, now: now)
         } catch {
             return pause(storageError(error))
         }
+    }
+
+    /// Begins to look for the newest revision that both histories share.
+    func search(below revision: Revision, now: Int64) throws -> [Action] {
+        probe = Probe(low: 0, high: revision, at: 0)
+        return closeStream() + (try ask(now: now))
     }
 
     /// Handles the answer that the server does not know who gave the device its records. The history is

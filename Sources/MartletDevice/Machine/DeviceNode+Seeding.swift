@@ -174,7 +174,11 @@ extension DeviceNode {
                 switch state {
                 case .idle, .pausing(_, isPoll: true):
                     // The rows of the part come with all others, unless they do already.
-                    if probe == nil, standing.rejoining == nil { return otherView(now: now) }
+                    if probe == nil, standing.rejoining == nil {
+                        partsGone += 1
+                        // If they cannot be applied, the device comes back to the part.
+                        if partsGone < Self.mostPartsGone { return otherView(now: now) }
+                    }
                 default: break
                 }
                 return retryParts(

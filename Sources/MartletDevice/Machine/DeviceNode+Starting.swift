@@ -50,6 +50,9 @@ extension DeviceNode {
             if standing.rejoining != nil, standing.staged == nil, !hasProbed,
                 !standing.mustReplaceRows
             {
+                if standing.hasAppliedSlices {
+                    return try search(below: standing.newestOfHistory + 1, now: now)
+                }
                 try store.stopRejoining()
             }
             hasProbed = false

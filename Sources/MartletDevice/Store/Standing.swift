@@ -130,7 +130,7 @@ extension Standing {
     /// Whether a snapshot may take the place of everything that the device would fetch.
     var canBeginWithSnapshot: Bool {
         cursor.revision == 0 && rejoining == nil && historyToConfirm == nil && missing == nil
-            && (refetching == nil || view ?? 0 == 0)
+            && slicedUpTo == nil && (refetching == nil || view ?? 0 == 0)
     }
 
     /// The missing parts that can be fetched and installed; nil if there are none. A part newer
@@ -150,6 +150,10 @@ extension Standing {
     /// Whether the tables have rows of another view that a request does not tell of, because the device has
     /// not reached a revision since they were applied. Only rejoining removes them.
     var mustReplaceRows: Bool { isForView && revision == 0 && slicedUpTo != nil }
+
+    /// Whether some of the staged rows are in the tables. If the server's history is another one, only
+    /// rejoining removes them.
+    var hasAppliedSlices: Bool { slicedUpTo != nil && !isForView }
 
     /// The newest revision of the history that the queued sets were made in.
     var newestOfHistory: Revision { former?.revision ?? refetching?.goal ?? revision }

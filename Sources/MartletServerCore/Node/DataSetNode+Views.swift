@@ -112,14 +112,17 @@ extension DataSetNode {
     ) throws(StorageFault) -> Bool {
         guard held.count <= Self.mostHeld else { return false }
         let others = Set(held).subtracting([outline.number])
-        guard !others.isEmpty else { return true }
+        let since = request.request.maxRevision
+        let isUnnamed = request.lineage == nil && since > 0
+        guard isUnnamed || !others.isEmpty else { return true }
         let given = try storage.views.given(to: request.principal.identity)
+        guard !isUnnamed else { return try knowsMoves(since: since, to: outline, given) }
         for other in others {
             let parts: [Int64]
             if other == View.everything {
                 parts = storage.schema.types.map { _ in View.whole }
             } else {
-                guard let view = given[other], request.request.maxRevision <= view.last,
+                guard let view = given[other], since <= view.last,
                     let stored = try storage.views.parts(of: other)
                 else { return false }
                 parts = stored
@@ -129,6 +132,21 @@ extension DataSetNode {
                 $0 == View.whole && $1 != View.whole
             }
             if shrinks { return false }
+        }
+        return true
+    }
+
+    /// Returns whether the server can tell a program that names no lineage which records entered and left its
+    /// user's view. It cannot if the view that the user had was removed, and he was not given the present one yet.
+    ///
+    /// - Parameter given: The views that the user was given.
+    private func knowsMoves(
+        since: Revision, to outline: ViewKeeper.Outline, _ given: [Int64: GivenView]
+    ) throws(StorageFault) -> Bool {
+        let isGiven = outline.parts.allSatisfy { $0 <= View.whole || given[-$0] != nil }
+        guard !isGiven else { return true }
+        for (number, view) in given where number > View.everything && view.last >= since {
+            if try storage.views.parts(of: number) == nil { return false }
         }
         return true
     }

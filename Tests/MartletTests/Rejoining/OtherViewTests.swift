@@ -92,4 +92,47 @@ struct OtherViewTests {
         let names = try mine.store.local.rows("SELECT name FROM teams ORDER BY id")
         #expect(names.map(\.values) == [["First"], ["Team 2"], ["Team 3"]])
     }
+
+    @Test("waits before it leaves a snapshot once more, if the rows in its place cannot be applied")
+    func leavesSnapshot() throws {
+        let lazy = try LazyWorld("view-part-gone")
+        try lazy.sync()
+        let store = try lazy.mine.store
+        let node = DeviceNode(store: store)
+        var listed = try #require(lazy.mine.snapshot?.manifest)
+        listed.view = 7
+        var events = [DeviceNode.Event.wake(isUrgent: true)]
+        var (requests, waits) = (0, 0)
+        // The server has no part of the snapshot any more, and its rows are not in order.
+        while let event = events.popLast(), requests < 100 {
+            for action in node.handle(event, now: 5_000) {
+                switch action {
+                case .send(let exchange, let body):
+                    requests += 1
+                    let asked = try SyncCoder.decodeRequest(body)
+                    var answer = SyncAnswer(maxRevision: asked.maxRevision)
+                    (answer.dataSet, answer.lineage) = (try store.dataSet, asked.lineage)
+                    if asked.maxRevision == 0 {
+                        answer.changeSets = [ChangeSet(), ChangeSet()].map {
+                            var set = $0
+                            set.revision = 9
+                            return set
+                        }
+                    }
+                    events.append(
+                        .answered(
+                            exchange: exchange, status: 200, body: try SyncCoder.encode(answer),
+                            retryAfter: nil))
+                case .applyNext(let exchange): events.append(.applyNext(exchange: exchange))
+                case .fetchPart(let number, _, _):
+                    events.append(.partGone(number, newest: listed))
+                case .setPartTimer: waits += 1
+                default: break
+                }
+            }
+        }
+        #expect(requests < 20)
+        #expect(waits == 1)
+        #expect(try store.isSeeding)
+    }
 }
