@@ -169,6 +169,20 @@ struct ViewSnapshotEndpointTests {
         await club.live.stop()
     }
 
+    @Test("a file that is asked for in vain is no request for one")
+    func missingFile() async throws {
+        let club = try await Club()
+        #expect(try await club.ask("ann") == nil)
+        for _ in 0..<3 {
+            #expect(try await club.file(String(repeating: "0", count: 64), "ann").status == 404)
+        }
+        // They are made one after another, so one for Ann would be there by now.
+        _ = try await club.manifest("dora")
+        try await waitUntil("there is only Dora's") { try club.files.count == 3 }
+        try await club.live.untilMetrics("martlet_snapshots_made_total 1")
+        await club.live.stop()
+    }
+
     @Test("there are no more, and no larger ones, than the limits say")
     func limits() async throws {
         var club = try await Club { $0.count = 1 }

@@ -164,4 +164,60 @@ struct DataSetProofTests {
         await client.close()
         await server.stop()
     }
+
+    /// Fetches from one server and exchanges with another.
+    private struct Two: Transport, SnapshotSource {
+        let source: FakeSource
+        let told: Told
+
+        func exchange(_ body: [UInt8]) async throws(TransportFailure) -> TransportAnswer {
+            try await told.exchange(body)
+        }
+
+        func manifest() async throws(TransportFailure) -> SnapshotManifest? {
+            try await source.manifest()
+        }
+
+        func open(
+            _ part: SnapshotManifest.Part, from offset: Int64, tag: String?
+        ) async throws(TransportFailure) -> SnapshotBytes {
+            try await source.open(part, from: offset, tag: tag)
+        }
+    }
+
+    @Test("the files of one that is given up go with the next exchange")
+    func givenUp() async throws {
+        let fixture = try SeedingFixture()
+        let script = SeedingFixture.script
+        let first = try await MartletClient.open(path: fixture.device, schema: script)
+        await first.close()
+        let begun = fixture.device + "-seed.json"
+        let wasLeft = Mutex(false)
+        let asked = Mutex(0)
+        let told = Told { request in
+            let count = asked.withLock { count in
+                count += 1
+                return count
+            }
+            // The server lets nobody ask whose snapshot it is, and takes the exchange after that.
+            guard count > 1 else {
+                let problem = Problem(status: 401, kind: "unauthorized", detail: "no")
+                return TransportAnswer(status: 401, body: SyncCoder.encode(problem))
+            }
+            wasLeft.withLock { $0 = FileManager.default.fileExists(atPath: begun) }
+            var answer = SyncAnswer(maxRevision: 0, more: false, changeSets: [])
+            answer.dataSet = SeedingFixture.identity
+            answer.request = request.request
+            return TransportAnswer(status: 200, body: try SyncCoder.encode(answer))
+        }
+        var options = ClientOptions()
+        options.seeding = .server
+        let client = try await MartletClient.open(
+            path: fixture.device, schema: script,
+            transport: Two(source: fixture.source(), told: told), options: options)
+        #expect(try await client.sync() == 0)
+        #expect(wasLeft.withLock { $0 })
+        #expect(try !fixture.left().contains { $0.contains("-seed") })
+        await client.close()
+    }
 }

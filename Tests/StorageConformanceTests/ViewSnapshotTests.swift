@@ -194,4 +194,25 @@ struct ViewSnapshotTests {
             try server.node.whenViewed(by: Self.cyd, as: "another", now: server.now) {}
         }
     }
+
+    @Test("that fail are no failure of the writer", arguments: StorageKind.all)
+    func readerFails(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        let node = server.node
+        let name = try #require(try node.snapshotClaim(of: Self.ann, among: [:], now: 1)).name
+        let failing = { () throws(StorageFault) in throw StorageFault(.failed, "no reader") }
+        for claimed in [name, "another"] {
+            #expect(throws: StorageFault.self) {
+                try node.whenViewed(by: Self.ann, as: claimed, now: server.now, failing)
+            }
+            #expect(node.takeFault() == nil)
+        }
+        #expect(throws: StorageFault.self) {
+            _ = try node.whenCaughtUp(now: server.now, failing)
+        }
+        #expect(node.takeFault() == nil)
+        try server.send(
+            SetText().create("players", "-3", #""name":"Pam","fee":1"#), as: Self.office)
+        #expect(node.takeFault() == nil)
+    }
 }

@@ -14,6 +14,8 @@ struct SnapshotDownloads {
     let randomBits: @Sendable () -> UInt64
     /// The bytes received of the whole download, as last reported.
     let meter = SeedingMeter()
+    /// Whether files of a download may be left.
+    var mayHaveFiles = false
     /// The task that fetches a first part; nil if there is none.
     var first: Task<Void, Never>?
     /// The task that fetches another part; nil if there is none.
@@ -65,6 +67,7 @@ extension DeviceDriver {
         let fetcher = downloads.fetcher(source)
         let files = downloads.files
         let fileName = files.nameInFolder(node.store.snapshotPath)
+        downloads.mayHaveFiles = true
         let before = downloads.first
         downloads.first = Task {
             // A cancelled download may still be writing to the same files.
@@ -98,6 +101,7 @@ extension DeviceDriver {
             return inbox(.partFailed(number, error, retryAfter: nil))
         }
         let fetcher = downloads.fetcher(source)
+        downloads.mayHaveFiles = true
         let before = downloads.part
         downloads.part = Task {
             await before?.value
@@ -139,6 +143,16 @@ extension DeviceDriver {
         } else {
             try? downloads.files.remove(installed.name)
         }
+    }
+
+    /// Removes the files of a download that was given up, after an exchange: the device has what they would
+    /// have brought, and they may have records that its user may not see any more.
+    func removeUnneededDownloads() {
+        guard downloads.mayHaveFiles, !node.isFetchingPart,
+            (try? node.store.isSeeding) == false
+        else { return }
+        // If this fails, the next exchange tries again.
+        downloads.mayHaveFiles = (try? downloads.files.removeAll()) == nil
     }
 
     func setPartTimer(_ number: Int, milliseconds: Int64) {

@@ -64,7 +64,8 @@ final class DeviceDriver {
         nodeOptions.isLive = false
         nodeOptions.usesSnapshots = options.seeding == .server
         downloads = SnapshotDownloads(path: path, options: options)
-        if options.seeding != nil, try !store.isSeeding {
+        downloads.mayHaveFiles = try store.isSeeding
+        if options.seeding != nil, !downloads.mayHaveFiles {
             // Removes the files of an installed part, and of parts that are no longer awaited.
             try? downloads.files.removeAll()
         }
@@ -403,6 +404,7 @@ extension DeviceDriver {
         case .seedingFailed(let error, let retryIn): publish(.failed(error, retryIn: retryIn))
         case .exchanged(let revision, _):
             self.revision.value = revision
+            removeUnneededDownloads()
             if isRunning, connection.value == .offline { connection.value = .polling }
             publish(.reached(revision))
             return revision

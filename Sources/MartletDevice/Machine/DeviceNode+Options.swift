@@ -37,6 +37,8 @@ extension DeviceNode {
         package var freePages = 1_024
         /// The number of free pages that one transaction returns.
         package var pagesOfStep = 256
+        /// The number of pages that one step of the removal of hidden records' bytes reads at first.
+        package var sweptPages: Int64 = 1_024
         /// Bytes of change sets in one request, before compression.
         package var uploadBytes = Limits.uploadBytes
         /// The prefix of the name under which this device holds the file's lease.

@@ -68,6 +68,14 @@ extension DeviceNode {
 /// The device fetches them one after another, alongside exchanges. Meanwhile, changes by other
 /// devices arrive as whole rows, also for records that are not here yet.
 extension DeviceNode {
+    /// Whether a part is being fetched or installed.
+    package var isFetchingPart: Bool {
+        switch parts {
+        case .fetching, .installing: true
+        case .none, .pausing: false
+        }
+    }
+
     /// Asks for the next missing part, unless one is under way.
     func fetchPart() -> [Action] {
         guard case .none = parts else { return [] }
@@ -139,13 +147,13 @@ extension DeviceNode {
     ) -> [Action] {
         do {
             guard let installed = try install(part.path, part.cursor, now: now) else {
-                return finish(pending.answer, now: now)
+                return finish(pending, exchange, now: now)
             }
             guard let next = installed.next else {
                 store.removeFetchedPart()
                 let revision = try store.revision
                 return [.notify(.applied(installed.report, revision: revision))]
-                    + finish(pending.answer, now: now)
+                    + finish(pending, exchange, now: now)
             }
             var pending = pending
             pending.part?.cursor = next
@@ -159,7 +167,7 @@ extension DeviceNode {
         } catch {
             store.removeFetchedPart()
             return [.notify(.seedingFailed(seedingError(error), retryIn: 0))]
-                + finish(pending.answer, now: now)
+                + finish(pending, exchange, now: now)
         }
     }
 

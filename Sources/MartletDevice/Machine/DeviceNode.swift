@@ -135,6 +135,8 @@ package final class DeviceNode {
         var slices: DifferenceSlices?
         /// The part to apply after the answer: its file, and the cursor to continue at.
         var part: FirstPart?
+        /// Whether all of it is applied, and bytes of records that left the user's view are still there.
+        var isApplied = false
     }
 
     package let store: DeviceStore
@@ -375,6 +377,7 @@ extension DeviceNode {
             return installNext(exchange, path, cursor, now: now)
         }
         guard case .applying(exchange, var pending) = state else { return [] }
+        if pending.isApplied { return removeTraces(pending.answer, exchange, now: now) }
         if pending.slices != nil { return applySlice(pending, exchange, now: now) }
         if let part = pending.part { return installFirst(part, pending, exchange, now: now) }
         let sets = pending.answer.changeSets
@@ -417,7 +420,7 @@ extension DeviceNode {
                 state = .applying(exchange: exchange, answer: pending)
                 return [notice, .applyNext(exchange: exchange)]
             }
-            return [notice] + finish(pending.answer, now: now)
+            return [notice] + finish(pending, exchange, now: now)
         } catch {
             return failedToApply(storageError(error), now: now)
         }
@@ -439,27 +442,14 @@ extension DeviceNode {
         return [.notify(.failed(error, retryIn: 0))] + start(now: now)
     }
 
-    /// Notes the user's view, and removes what is left of records that the user may not see any more.
-    /// Other connections write between two steps. If a step fails, the next exchange goes on with it.
-    /// - Returns: The standing afterwards.
-    private func settle(_ answer: SyncAnswer) throws -> Standing {
-        let standing = try store.noteUser(of: answer)
-        guard standing.hasTraces, !answer.more else { return standing }
-        while (try? store.removeTraces()) == false {}
-        return try store.standing
-    }
-
-    func finish(_ answer: SyncAnswer, now: Int64) -> [Action] {
-        failures = 0
-        beginnings = 0
-        answeredSoon(now: now)
+    /// Ends an exchange.
+    func end(_ answer: SyncAnswer, now: Int64) -> [Action] {
         let mustSend: Bool
         do {
-            let standing = try settle(answer)
+            let standing = try store.standing
             mustSend =
                 try standing.receipt != nil || standing.historyToConfirm != nil
                 || store.outboxCount > 0
-            try store.releaseLease(owner: owner)
         } catch {
             return pause(storageError(error))
         }

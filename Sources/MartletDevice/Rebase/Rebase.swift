@@ -277,6 +277,9 @@ extension Rebase {
             for change in hasWaiting ? try outbox.changes(of: own.sequence) : [] {
                 ownBases[change.key] = max(ownBases[change.key] ?? 0, change.baseRevision)
             }
+            if set.types.isEmpty, hasWaiting || notesOwn {
+                try noteCompacted(own, revision: revision)
+            }
             try keepAssignedIDs(set)
             try ConfirmedSets(store: store, mostBytes: mostKeptBytes)
                 .keep(own, revision: revision, now: now)
@@ -316,6 +319,16 @@ extension Rebase {
                     touchedByOthers[key] = max(touchedByOthers[key] ?? 0, own[id] ?? revision)
                 }
             }
+        }
+    }
+
+    /// Notes the records of an own set that the server has without its content, because it has compacted
+    /// the set.
+    private mutating func noteCompacted(_ own: QueuedSet, revision: Revision) throws {
+        for change in try outbox.changes(of: own.sequence) {
+            let id = try store.permanentID(of: change.key).map(RecordID.integer) ?? change.id
+            let key = RecordKey(type: change.number, id: id)
+            ownRevisions[key] = max(ownRevisions[key] ?? 0, revision)
         }
     }
 

@@ -50,10 +50,14 @@ extension DeviceStore {
         return try standing
     }
 
-    /// Removes bytes of hidden records that are still in the file or in its log.
+    /// Removes some bytes of hidden records that are still in the file or in its log.
+    ///
+    /// Each call is one step, after which other connections may write.
+    /// - Parameter pages: The pages that one step reads to overwrite what is left in them. Each new beginning
+    ///   doubles them, so that the last step comes although others write.
     /// - Returns: Whether nothing is left to do now. If another connection reads an older state, the
     ///   log stays until the next call.
-    package func removeTraces() throws -> Bool {
+    package func removeTraces(pages: Int64) throws -> Bool {
         let standing = try standing
         guard let page = standing.tracesFrom else { return true }
         try checkWritable()
@@ -67,20 +71,22 @@ extension DeviceStore {
             throw error
         }
         let connection = applying.connection
-        // An exchange does not wait long for a reader.
+        // A save does not wait long for a reader.
         try connection.execute("PRAGMA busy_timeout = 200")
         let busy = try? connection.integer("PRAGMA wal_checkpoint(TRUNCATE)")
         try connection.execute("PRAGMA busy_timeout = \(LocalStore.busyTimeout)")
         guard busy == 0 else { return true }
+        var version: Int64?
         let isAll = try changeStanding { standing in
             // Another process may have removed them, or other records.
             guard var page = standing.tracesFrom, page > 0 else { return !standing.hasTraces }
+            version = try connection.dataVersion()
             // Somebody who wrote since the last step may have moved bytes to pages that are done.
-            if page > 1, try sweep.mark != sweepMark() {
+            if page > 1, try sweep.mark != Sweep.Mark(version, ownChanges()) {
                 page = 1
                 sweep.beginnings += 1
             }
-            let count = Self.pagesOfGaps << min(sweep.beginnings, 16)
+            let count = pages << min(sweep.beginnings, 16)
             switch try connection.overwriteGaps(from: page, count: count) {
             case .logIsUsed: return true
             case .next(let page): standing.tracesFrom = page
@@ -90,26 +96,32 @@ extension DeviceStore {
             }
             return !standing.hasTraces
         }
-        if !isAll { sweep.mark = try sweepMark() }
+        if !isAll { sweep.mark = Sweep.Mark(version, try ownChanges()) }
         return isAll
     }
 
-    /// The pages that one step reads to overwrite what is left in them. Nobody else can write meanwhile. Each new
-    /// beginning doubles them, so that the last step comes although others write.
-    private static let pagesOfGaps: Int64 = 1_024
-
     /// The progress of the removal of bytes.
     struct Sweep {
-        /// The state of the file after the last step.
-        var mark: [Int64?]?
+        /// Numbers that change if anybody writes to the file.
+        struct Mark: Equatable {
+            /// The version of the file, which another connection's commit changes.
+            let version: Int64?
+            /// The number of rows that the connection itself has changed.
+            let changes: Int64?
+
+            init(_ version: Int64?, _ changes: Int64?) {
+                (self.version, self.changes) = (version, changes)
+            }
+        }
+
+        /// The state of the file in the transaction of the last step.
+        var mark: Mark?
         /// How often it had to begin again.
         var beginnings = 0
     }
 
-    /// Returns numbers that change if anybody writes to the file.
-    private func sweepMark() throws -> [Int64?] {
-        let connection = applying.connection
-        return [try connection.dataVersion(), try connection.integer("SELECT total_changes()")]
+    private func ownChanges() throws -> Int64? {
+        try applying.connection.integer("SELECT total_changes()")
     }
 
     /// The reason why the device cannot remove all that it has of records which its user may not see any

@@ -51,9 +51,8 @@ extension DataSetNode {
             return isCaughtUp
         } catch {
             needsRecovery = true
-            let found = faultAfterRecovery(from: error)
-            fault = found
-            throw found
+            // The caller reports it, and no batch of the writer has failed.
+            throw faultAfterRecovery(from: error)
         }
     }
 

@@ -99,9 +99,8 @@ extension DataSetNode {
             return result
         } catch {
             needsRecovery = true
-            let found = faultAfterRecovery(from: error)
-            fault = found
-            throw found
+            // The caller reports it, and no batch of the writer has failed.
+            throw faultAfterRecovery(from: error)
         }
     }
 }

@@ -85,6 +85,7 @@ final class DeviceMachine {
         options.uploadBytes = 4_000
         // Free pages are released at once, page by page.
         (options.freePages, options.pagesOfStep) = (0, 2)
+        options.sweptPages = 8
         options.isLive = isLive
         options.usesSnapshots = usesSnapshots
         node = DeviceNode(store: store, options: options)

@@ -86,6 +86,7 @@ package struct SmallPace {
     package var answerBytes = 600
     package var partBytes = 64 << 10
     package var sliceRecords = 2
+    package var sweptPages: Int64 = 16
     package var mostRequests = 500
     /// Whether the disks count what SQLite does on them.
     package var countsWork = false
@@ -227,6 +228,8 @@ package final class SmallDevice {
     package var heldBack: Set<String> = []
     /// Called when the server has answered and the device has not received the answer.
     package var whileAnswered: () throws -> Void = {}
+    /// Called before the device goes on with an answer, or with what follows it.
+    package var beforeNext: () throws -> Void = {}
     /// Called before a part comes.
     package var beforePart: (String) throws -> Void = { _ in }
     /// Called after a part was installed.
@@ -275,6 +278,7 @@ package final class SmallDevice {
             randomBits: { [unowned self] in bits() })
         var options = DeviceNode.Options()
         options.sliceRecords = pace.sliceRecords
+        options.sweptPages = pace.sweptPages
         options.usesSnapshots = snapshot != nil
         // What an earlier life of the device held is free again at once; time stands still here.
         options.isOwnerGone = { [isGone = isAlone || snapshot != nil] _ in isGone }
@@ -338,7 +342,9 @@ package final class SmallDevice {
                             : .answered(
                                 exchange: exchange, status: answer.status, body: answer.body,
                                 retryAfter: nil))
-                case .applyNext(let exchange): events.append(.applyNext(exchange: exchange))
+                case .applyNext(let exchange):
+                    try beforeNext()
+                    events.append(.applyNext(exchange: exchange))
                 case .tidy: events.append(.tidy)
                 case .cancel, .setTimer, .setStreamTimer, .setPartTimer, .openStream,
                     .closeStream:
