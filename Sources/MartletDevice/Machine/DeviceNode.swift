@@ -399,6 +399,7 @@ extension DeviceNode {
         let reached = isLast ? pending.answer.maxRevision : sets[end - 1].revision ?? 0
         do {
             let before = try store.revision
+            store.asked.showsPart = pending.answer.view ?? 0 != 0
             let batch = RemoteBatch(
                 sets[pending.position..<end], reaching: reached,
                 lineage: isLast ? pending.answer.lineage : nil, dataSet: pending.answer.dataSet,

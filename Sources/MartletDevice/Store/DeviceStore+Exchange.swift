@@ -123,8 +123,8 @@ extension DeviceStore {
         // Nobody says what left the view while everything was fetched again. If a snapshot comes, the user
         // sees everything, and records of its other parts are still missing.
         rebase.isForView =
-            before.refetching.map { reaching >= $0.goal } == true && before.view != nil
-            && before.missing == nil && sources.manifest == nil
+            before.refetching.map { reaching >= $0.goal } == true
+            && (before.view != nil || asked.showsPart) && before.missing == nil && sources.manifest == nil
         try rebase.apply(sets, after: before.revision, on: sources)
         standing.reach(
             reaching, lineage: lineage, dataSet: dataSet, isWhole: sources.manifest != nil)

@@ -98,6 +98,8 @@ struct Standing: Hashable, Sendable {
         var rejoining: Revision?
         /// Whether it had a receipt of what was removed, and nothing was removed since.
         var hasReceipt = false
+        /// Whether its answer has the records of a view.
+        var showsPart = false
     }
 }
 
@@ -264,7 +266,8 @@ extension Standing {
     /// Notes that the tables are empty, and that everything has to be fetched again.
     /// - Parameter mark: The newest revision whose hash the device remembers.
     mutating func empty(mark: History?) {
-        let reached = max(revision, slicedUpTo ?? 0)
+        // A new device may have shown a part of its first rows.
+        let reached = revision > 0 ? revision : slicedUpTo ?? 0
         if reached > 0, refetching == nil {
             refetching = Refetching(goal: reached)
             // The file may have been emptied before, without a confirmation since.
