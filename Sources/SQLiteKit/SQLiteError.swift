@@ -42,6 +42,8 @@ public struct SQLiteError: Error, Hashable, Sendable {
     public var isDiskFull: Bool { code == SQLITE_FULL }
     public var isInputOutput: Bool { code == SQLITE_IOERR }
     public var isCorrupt: Bool { code == SQLITE_CORRUPT || code == SQLITE_NOTADB }
+    /// Whether a virtual table's own data is damaged, and not the file.
+    public var isCorruptVirtualTable: Bool { code == SQLITE_CORRUPT && detail == 1 }
     /// Whether the file cannot be opened, or the process may not open it.
     public var isCannotOpen: Bool { [SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_AUTH].contains(code) }
     public var isReadOnly: Bool { code == SQLITE_READONLY }

@@ -18,7 +18,10 @@ struct Parking {
             """
             INSERT INTO martlet_parked(
                 sequence, identifier, reason, message, seen, timestamp, at, cut)
-            SELECT sequence, identifier, ?, ?, seen, timestamp, ?, ? FROM martlet_outbox
+            SELECT sequence, identifier, ?, ?,
+                ifnull((SELECT revision FROM martlet_ground AS basis
+                    WHERE basis.sequence = own.sequence), seen),
+                timestamp, ?, ? FROM martlet_outbox AS own
             WHERE sequence = ?
             """)
         row.bind(1, text: reason.rawValue)

@@ -21,6 +21,8 @@ struct LostIDs {
     private struct Witness {
         var known: Revision?
         var image: Attributes?
+        /// Whether sets of the lost history or refused sets edit it, and nothing else names it.
+        var isOnlyEdited: Bool
     }
 
     private var outbox: Outbox { Outbox(store: store) }
@@ -44,24 +46,36 @@ struct LostIDs {
             if set.isSent, !isForView { taken[set.identifier] = try forget(changes, &lost) }
             // These sets rest on the history that both sides share, and so do the records that they
             // name.
-            for change in changes { try note(change, base: common, isShared: true) }
+            for change in changes { try note(change, base: common, references: common) }
         }
         try rewrite(&held, IDRewriter(store: store, assigned: lost))
         for change in held.flatMap(\.changes) {
             // The record's revision when it was edited shows as much.
             try note(change, base: change.baseRevision > 0 ? change.baseRevision : nil)
         }
-        for sequence in try sequences(in: "martlet_parked_changes") {
-            for change in try outbox.changes(of: sequence, in: "martlet_parked_changes") {
-                try note(change, base: nil)
-            }
-        }
+        try noteParked()
         let withheld = Withheld(store: store, now: 0)
         for record in try withheld.all() where record.image != nil {
             try note(record.key, base: record.revision > 0 ? record.revision : nil)
         }
         for key in try withheld.references() { try note(key, base: nil) }
         try noteConfirmed()
+    }
+
+    /// Notes the records of refused sets. Some may have left the user's view, or were deleted, so that
+    /// only the sets say how long they have been known.
+    private mutating func noteParked() throws {
+        let parked = try store.connection.statement("SELECT sequence, seen FROM martlet_parked")
+        for (sequence, seen) in try parked.rows({ (row) throws(SQLiteError) in
+            (row.integer(0), row.integer(1))
+        }) {
+            let seen = seen > 0 ? seen : nil
+            for change in try outbox.changes(of: sequence, in: "martlet_parked_changes") {
+                try note(
+                    change, base: change.baseRevision > 0 ? change.baseRevision : seen,
+                    references: seen)
+            }
+        }
     }
 
     private func forget(
@@ -84,13 +98,14 @@ struct LostIDs {
     }
 
     /// Notes the records of a change.
-    /// - Parameter isShared: Whether the base also holds for the records to which the change
-    ///   refers.
+    /// - Parameters:
+    ///   - base: A revision at which the changed record was known.
+    ///   - seen: A revision at which the records to which the change refers were known.
     private mutating func note(
-        _ change: StoredChange, base: Revision?, isShared: Bool = false
+        _ change: StoredChange, base: Revision?, references seen: Revision? = nil
     ) throws {
-        if change.operation != .create { try note(change.key, base: base) }
-        for key in try references(of: change) { try note(key, base: isShared ? base : nil) }
+        if change.operation != .create { try note(change.key, base: base, isEdit: true) }
+        for key in try references(of: change) { try note(key, base: seen) }
     }
 
     /// Uses the bases of sets that the server still has: they also show how long records have been
@@ -111,12 +126,14 @@ struct LostIDs {
         }
     }
 
-    private mutating func note(_ key: RecordKey, base: Revision?) throws {
+    private mutating func note(_ key: RecordKey, base: Revision?, isEdit: Bool = false) throws {
         guard case .integer(let id) = key.id, id > 0 else { return }
         var witness =
             try witnesses[key]
             ?? Witness(
-                known: outbox.confirmedRevision(key.type, key.id), image: confirmed(key)?.image)
+                known: outbox.confirmedRevision(key.type, key.id), image: confirmed(key)?.image,
+                isOnlyEdited: true)
+        if !isEdit { witness.isOnlyEdited = false }
         if let base { witness.known = min(witness.known ?? base, base) }
         witnesses[key] = witness
     }
@@ -141,17 +158,20 @@ struct LostIDs {
     }
 
     /// Replaces ids whose record is another one in the server's history by ids that no record ever
-    /// has.
-    func giveUpStrays(_ held: inout [HeldSet]) throws {
+    /// has. If the user sees a part and the device has no record with such an id, the server may have the
+    /// very record that a set edits, so the id stays: the set is refused, and only a person tries it again.
+    func giveUpStrays(_ held: inout [HeldSet], seesPart: Bool) throws {
         // Files of earlier releases may have withheld records at and below the next temporary id.
         let lowest = try store.connection.integer(
             "SELECT min(id) FROM martlet_withheld WHERE id BETWEEN \(DeviceTables.lowestID) AND -1")
         var next = try min(store.counter("nextTemporaryID"), (lowest ?? 0) - 1)
         var strays: [RecordKey: Int64] = [:]
         for (key, witness) in witnesses {
+            let truth = try confirmed(key)
             let isMeant = LostHistory.isMeant(
-                try confirmed(key), known: witness.known, image: witness.image, common: common)
-            guard !isMeant else { continue }
+                truth, known: witness.known, image: witness.image, common: common)
+            let mayBeHidden = seesPart && truth == nil && witness.isOnlyEdited
+            guard !isMeant, !mayBeHidden else { continue }
             strays[key] = next
             next -= 1
         }

@@ -17,6 +17,8 @@ struct LostWork {
     let common: Revision
     /// True if the history is the device's own, and its user may see other records than the device has.
     let isForView: Bool
+    /// Whether the user sees a part of the records.
+    let seesPart: Bool
     /// Milliseconds since 1970.
     let now: Int64
     /// The number of sets that the server had accepted and that are sent once more.
@@ -34,10 +36,12 @@ struct LostWork {
     private let mostKeptBytes: Int64
 
     init(
-        store: LocalStore, common: Revision, isForView: Bool, now: Int64, mostKeptBytes: Int64
+        store: LocalStore, common: Revision, isForView: Bool, seesPart: Bool, now: Int64,
+        mostKeptBytes: Int64
     ) {
         self.mostKeptBytes = mostKeptBytes
         self.isForView = isForView
+        self.seesPart = seesPart
         self.store = store
         self.common = common
         self.now = now
@@ -75,7 +79,7 @@ struct LostWork {
     /// Redoes the held sets on the present rows, as new sets, or parks them.
     mutating func putBack(on rebase: Rebase, _ report: inout RebaseReport) throws {
         try ids.noteVerdicts(report.receipts)
-        try ids.giveUpStrays(&held)
+        try ids.giveUpStrays(&held, seesPart: seesPart)
         let parking = Parking(store: store)
         for receipt in report.receipts where receipt.outcome == .refused {
             let sequence = try parking.sequence(of: receipt.identifier)

@@ -16,7 +16,7 @@ extension DeviceStore {
         _ differences: [SelfCheck.Difference], of records: [HashedRecords],
         at revisions: ClosedRange<Revision>, by manner: CheckRepair, now: Int64
     ) throws -> [CheckReport.Finding]? {
-        try inApplyingTransaction {
+        try inMendingTransaction {
             let standing = try standing
             let current = standing.revision
             guard revisions.contains(current), standing.isAtOneRevision else { return nil }

@@ -83,7 +83,7 @@ extension DeviceStore {
         _ sets: ArraySlice<ChangeSet>, reaching: Revision, lineage: String?, dataSet: String?,
         owner: String, now: Int64
     ) throws -> RebaseReport? {
-        try inApplyingTransaction { () -> RebaseReport? in
+        try inMendingTransaction { () -> RebaseReport? in
             var standing = try standing
             let sources = try sources(standing.staged)
             guard try leaseOfOther(than: owner, now: now) == nil,
@@ -151,7 +151,7 @@ extension DeviceStore {
 
     /// Refuses a set because it cannot be sent, and also the sets that were made on top of it.
     func refuse(_ identifier: String, message: String, now: Int64) throws -> RebaseReport {
-        try inApplyingTransaction {
+        try inMendingTransaction {
             var refusal = ChangeSet()
             refusal.identifier = identifier
             refusal.conflict = true

@@ -81,7 +81,7 @@ extension DeviceStore {
         at path: String, from cursor: SnapshotCursor, limit: Int, now: Int64
     ) throws -> InstalledPart? {
         try withSnapshot(at: path) { snapshot in
-            try inApplyingTransaction {
+            try inMendingTransaction {
                 let name = snapshot.description.part
                 var standing = try standing
                 guard let pending = standing.installable, pending.names.contains(name)

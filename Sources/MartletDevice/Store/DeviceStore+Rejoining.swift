@@ -94,8 +94,8 @@ extension DeviceStore {
         if before.missing != nil { try PendingParts(store: applying).forgetPassed() }
         let present = before.isForView ? try Purge(store: applying).confirmed() : []
         var work = LostWork(
-            store: applying, common: common, isForView: before.isForView, now: now,
-            mostKeptBytes: mostKeptBytes)
+            store: applying, common: common, isForView: before.isForView,
+            seesPart: before.view ?? 0 != 0, now: now, mostKeptBytes: mostKeptBytes)
         try work.takeOut()
         try SnapshotRows.makeRoom(in: applying)
         var rebase = Rebase(

@@ -131,7 +131,7 @@ extension DeviceStore {
     ///   `.inconsistent` for one that cannot be applied, naming the delta; `SQLiteError`. Nothing
     ///   was applied then.
     package func apply(_ batch: DeltaBatch, now: Int64) throws -> BatchOutcome {
-        try inApplyingTransaction {
+        try inMendingTransaction {
             var standing = try standing
             let own = standing.dataSet ?? expectedDataSet
             if let own, let other = batch.dataSet, own != other {
@@ -201,7 +201,7 @@ extension DeviceStore {
     @discardableResult
     package func retryQuarantined(now: Int64) throws -> Int {
         guard try !quarantined().isEmpty else { return 0 }
-        return try inApplyingTransaction {
+        return try inMendingTransaction {
             try closeExternalCapture(applying, now: now)
             try applying.setCapture(false)
             var applier = RemoteApplier(store: applying, registry: registry, now: now)

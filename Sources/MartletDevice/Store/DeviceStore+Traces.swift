@@ -140,13 +140,7 @@ extension DeviceStore {
     /// - Returns: Whether all of them are merged.
     private func mergeIndexes(_ current: inout String?) throws -> Bool {
         let connection = applying.connection
-        let tables = try connection.statement(
-            "SELECT name, sql FROM main.sqlite_schema WHERE sql LIKE 'CREATE VIRTUAL TABLE%'"
-        ).rows { (row) throws(SQLiteError) in (row.text(0), row.text(1)) }
-        func names(of modules: Set<String>) -> [String] {
-            tables.filter { modules.contains(Self.module($0.1)) }.map(\.0)
-        }
-        let (newer, older) = (names(of: ["fts5"]), names(of: ["fts3", "fts4"]))
+        let (newer, older) = try (textIndexes(of: ["fts5"]), textIndexes(of: ["fts3", "fts4"]))
         return try inApplyingTransaction {
             for name in newer {
                 current = name
@@ -170,11 +164,5 @@ extension DeviceStore {
             try after.write(to: applying, over: before)
             return true
         }
-    }
-
-    /// Returns the module of a virtual table by its declaration, in small letters.
-    private static func module(_ declaration: String) -> String {
-        let match = declaration.lowercased().firstMatch(of: #/\susing\s+["'`\[]?(\w+)/#)
-        return match.map { String($0.1) } ?? ""
     }
 }

@@ -59,8 +59,20 @@ extension DeviceStore {
         _ slices: inout DifferenceSlices, owner: String, now: Int64
     ) throws -> RebaseReport? {
         guard let number = slices.waiting.last else { return nil }
-        var left = slices.left
-        let report = try changeStanding { standing -> RebaseReport? in
+        let left = slices.left
+        let applied = try mendingIndexes {
+            try apply(number, without: left, owner: owner, now: now)
+        }
+        guard let applied else { return nil }
+        slices.left = applied.left
+        slices.waiting.removeLast()
+        return applied.report
+    }
+
+    private func apply(
+        _ number: Int64, without left: [String: Set<RecordID>], owner: String, now: Int64
+    ) throws -> (report: RebaseReport, left: [String: Set<RecordID>])? {
+        try changeStanding { standing -> (report: RebaseReport, left: [String: Set<RecordID>])? in
             let inbox = Inbox(store: applying)
             guard try leaseOfOther(than: owner, now: now) == nil, standing.staged != nil,
                 standing.cursor.revision == asked.cursor,
@@ -70,18 +82,15 @@ extension DeviceStore {
             try applying.setCapture(false)
             let set = try inbox.content(of: part)
             var slice = DifferenceSlice(store: applying, registry: registry, now: now)
+            var left = left
             try slice.apply(set, without: &left)
             try inbox.replace(part, with: slice.left)
             standing.apply(slice: number, of: set.revision)
             try purge(slice.hidden, had: slice.hidden, &standing)
             try applying.setCapture(true)
             observer?.applyingWillCommit(slice.report)
-            return slice.report
+            return (slice.report, left)
         }
-        guard let report else { return nil }
-        slices.left = left
-        slices.waiting.removeLast()
-        return report
     }
 }
 
