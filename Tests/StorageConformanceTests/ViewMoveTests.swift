@@ -260,6 +260,12 @@ struct ViewMoveTests {
         }
         #expect(try Self.states(server)[1] == "user:ann confirmed")
         #expect(server.node.head == head)
+        // Memory does not know what other processes have given to a device that has nothing.
+        let request = try server.admitted(
+            #"{"clientId":"a1","maxRevision":0,"changeSets":[]}"#, as: seesQ)
+        var isForNode = false
+        if case .needsNode = server.node.feed.answer(to: request) { isForNode = true }
+        #expect(isForNode == kind.isPostgres)
     }
 
     @Test(
