@@ -121,6 +121,25 @@ struct ViewSnapshotEndpointTests {
         func advance(_ milliseconds: Int64) { time.withLock { $0 += milliseconds } }
     }
 
+    @Test("none is promised of a view that shows few records")
+    func few() async throws {
+        let club = try await Club { $0.leastRecords = 100 }
+        try await waitUntil("none is promised") {
+            let answer = try await club.live.request(
+                "GET", "/snapshot", headers: [club.bearer("ann")])
+            #expect(answer.status == 404 && answer.kind == "noSnapshot")
+            return !answer.body.contains("retryAfter")
+        }
+        #expect(try club.files == [])
+        let late = try await club.live.request(
+            "GET", "/snapshot", headers: [club.bearer("ann")])
+        #expect(!late.body.contains("retryAfter"))
+        club.clock.advance(ViewSnapshots.longPause)
+        let later = try await club.live.request(
+            "GET", "/snapshot", headers: [club.bearer("ann")])
+        #expect(later.body.contains("\"retryAfter\":10"))
+    }
+
     @Test("the second request leads to one, which nobody with another view gets")
     func shared() async throws {
         let club = try await Club()

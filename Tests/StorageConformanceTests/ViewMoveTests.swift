@@ -250,6 +250,76 @@ struct ViewMoveTests {
         }.map { "\($0.principal) \($0.state.rawValue)" }
     }
 
+    /// Lets a device fetch all rows, with the rights that its user has now.
+    private static func begin(
+        _ device: ViewedDevice, as principal: Principal, with server: TestDataSet
+    ) throws {
+        device.principal = principal
+        device.lie(revision: 0, lineage: nil)
+        try device.exchange(with: server)
+    }
+
+    @Test(
+        "a device that was sent rows of another view waits, also if memory has the answer",
+        arguments: StorageKind.all)
+    func confirmedBefore(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        let chief = Principal(name: "c", user: "ann", roles: ["office"])
+        let (seesP, seesQ) = (Self.person("ann", "P"), Self.person("ann", "Q"))
+        let (device, other) = (ViewedDevice("a1", seesP), ViewedDevice("a2", seesQ))
+        for device in [device, other] {
+            try device.exchange(with: server)
+            try Self.confirm(device, to: server)
+        }
+        let head = server.node.head
+        #expect(
+            try Self.states(server) == [
+                "user:ann confirmed", "user:ann confirmed", "user:olga sees all",
+            ])
+        try Self.begin(device, as: seesQ, with: server)
+        #expect(device.heard.contains("Quin"))
+        #expect(try Self.states(server)[0] == "user:ann waits")
+        // An answer with the earlier view may never have arrived.
+        try Self.begin(device, as: seesP, with: server)
+        #expect(try Self.states(server)[0] == "user:ann waits")
+        try Self.confirm(device, to: server)
+        #expect(try Self.states(server)[0] == "user:ann confirmed")
+        // The same with all rights, and back, with both on one revision.
+        try Self.begin(device, as: chief, with: server)
+        #expect(device.heard.contains("Pia") && device.heard.contains("Quin"))
+        #expect(try Self.states(server)[0] == "user:ann sees all")
+        for principal in [seesQ, seesP, seesQ] {
+            try Self.begin(device, as: principal, with: server)
+            #expect(try Self.states(server)[0] == "user:ann waits")
+            try Self.confirm(device, to: server)
+            #expect(try Self.states(server)[0] == "user:ann confirmed")
+        }
+        #expect(try Self.states(server)[1] == "user:ann confirmed")
+        #expect(server.node.head == head)
+        // Memory does not know what other processes have given to a device that has nothing.
+        let request = try server.admitted(
+            #"{"clientId":"a1","maxRevision":0,"changeSets":[]}"#, as: seesQ)
+        var isForNode = false
+        if case .needsNode = server.node.feed.answer(to: request) { isForNode = true }
+        #expect(isForNode == kind.isPostgres)
+    }
+
+    @Test(
+        "a device that is told to begin again counts as given the view with which it will",
+        arguments: StorageKind.all)
+    func toldToBegin(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        let chief = Principal(name: "c", user: "ann", roles: ["office"])
+        let device = ViewedDevice("a1", chief)
+        try device.exchange(with: server)
+        try Self.confirm(device, to: server)
+        #expect(try Self.states(server)[0] == "user:ann sees all")
+        device.principal = Self.person("ann", "P")
+        try device.exchange(with: server, rounds: 1)
+        #expect(device.beginnings == 1)
+        #expect(try Self.states(server)[0] == "user:ann waits")
+    }
+
     @Test("members of removed views go in steps", arguments: StorageKind.all)
     func steps(kind: StorageKind) async throws {
         let server = try await Self.server(kind)

@@ -244,6 +244,27 @@ struct EmbeddedViews: ViewStorage {
         }
     }
 
+    func give(_ view: Int64, toDevice device: Int64, at revision: Revision) throws(StorageFault) {
+        let identity = DevicePurges.identity(ofDevice: device)
+        try store.working { (session) throws(SQLiteError) in
+            let connection = session.connection
+            try connection.run("DELETE FROM martlet_given WHERE principal = '\(identity)'")
+            try connection.run(
+                """
+                UPDATE martlet_purges SET view = \(DevicePurges.outdated) WHERE device = \(device)
+                """)
+        }
+        try give(view, to: identity, at: revision)
+    }
+
+    func lastGiven(toDevices devices: [Int64]) throws(StorageFault) -> [Int64: Int64] {
+        var last: [Int64: Int64] = [:]
+        for device in devices {
+            last[device] = try given(to: DevicePurges.identity(ofDevice: device)).first?.key
+        }
+        return last
+    }
+
     func note(_ receipt: PurgeReceipt, of device: Int64, now: Int64) throws(StorageFault) {
         try store.working { (session) throws(SQLiteError) in
             let note = try session.connection.statement(

@@ -243,6 +243,39 @@ struct PostgresViews: ViewStorage {
         }
     }
 
+    func give(_ view: Int64, toDevice device: Int64, at revision: Revision) throws(StorageFault) {
+        try store.working { (session) throws(PostgresError) in
+            let identity = PostgresValue.text(DevicePurges.identity(ofDevice: device))
+            _ = try run(
+                PostgresStatement("DELETE FROM _martlet.given WHERE principal = $1", [identity]),
+                PostgresStatement(
+                    "UPDATE _martlet.purges SET view = $2 WHERE device = $1",
+                    [.integer(device), .integer(DevicePurges.outdated)]),
+                PostgresStatement(
+                    """
+                    INSERT INTO _martlet.given (principal, view, first, last) \
+                    VALUES ($1, $2, $3, $3)
+                    """, [identity, .integer(view), .integer(revision)]), on: session)
+        }
+    }
+
+    func lastGiven(toDevices devices: [Int64]) throws(StorageFault) -> [Int64: Int64] {
+        try store.working { (session) throws(PostgresError) in
+            let names = devices.map { DevicePurges.identity(ofDevice: $0) }
+            let numbers = Dictionary(zip(names, devices)) { first, _ in first }
+            let rows = try run(
+                PostgresStatement(
+                    "SELECT principal, view FROM _martlet.given WHERE principal = ANY ($1::text[])",
+                    [PendingWrites.texts(names)]), on: session)
+            var last: [Int64: Int64] = [:]
+            for row in 0..<rows.count {
+                guard let device = numbers[try rows.text(row, 0)] else { continue }
+                last[device] = try rows.integer(row, 1)
+            }
+            return last
+        }
+    }
+
     func note(_ receipt: PurgeReceipt, of device: Int64, now: Int64) throws(StorageFault) {
         try store.working { (session) throws(PostgresError) in
             _ = try run(

@@ -7,8 +7,9 @@ extension RequestHandler {
     /// Answers `GET /snapshot` with the list of the newest snapshot's files.
     func snapshot(_ request: HTTPRequest) async -> Outcome {
         await snapshots(request) { token, service in
-            guard let manifest = await service.manifest(for: token.principal) else {
-                return Outcome(Self.noSnapshot(isEmpty: service.isEmpty))
+            let (found, mayCome) = await service.manifest(for: token.principal)
+            guard let manifest = found else {
+                return Outcome(Self.noSnapshot(isEmpty: service.isEmpty, mayCome: mayCome))
             }
             let document = SyncCoder.encode(manifest)
             let acceptsGzip = ContentCoding.acceptsGzip(request.headers["accept-encoding"])
@@ -106,15 +107,18 @@ extension RequestHandler {
 
     // MARK: - Problems
 
-    static func noSnapshot(isEmpty: Bool) -> Problem {
-        isEmpty
-            ? Problem(
-                status: 404, kind: "noSnapshot",
-                detail: "The data set is empty; there is nothing to make a snapshot of.")
-            : Problem(
-                status: 404, kind: "noSnapshot",
-                detail: "There is no snapshot yet; try again later, or begin with POST /sync.",
-                retryAfter: 10)
+    private static func noSnapshot(isEmpty: Bool, mayCome: Bool) -> Problem {
+        let detail =
+            if isEmpty {
+                "The data set is empty; there is nothing to make a snapshot of."
+            } else if mayCome {
+                "There is no snapshot yet; try again later, or begin with POST /sync."
+            } else {
+                "There is no snapshot of the user's view, and none is made for now; begin with POST /sync."
+            }
+        return Problem(
+            status: 404, kind: "noSnapshot", detail: detail,
+            retryAfter: !isEmpty && mayCome ? 10 : nil)
     }
 
     private static let noFile = Problem(

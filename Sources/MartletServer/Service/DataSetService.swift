@@ -99,9 +99,11 @@ final class DataSetService: Sendable {
     // MARK: - For requests
 
     /// Returns the newest snapshot with which a person may begin; nil for none.
-    func manifest(for person: Principal) async -> SnapshotManifest? {
+    func manifest(
+        for person: Principal
+    ) async -> (manifest: SnapshotManifest?, mayCome: Bool) {
         opened.feed.views.showsEverything(to: person)
-            ? snapshots.manifest() : await viewSnapshots.manifest(for: person)
+            ? (snapshots.manifest(), true) : await viewSnapshots.manifest(for: person)
     }
 
     /// Returns the path and the size of a file of such a snapshot; nil if it has no such file.

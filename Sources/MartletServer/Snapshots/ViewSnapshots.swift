@@ -95,13 +95,16 @@ final class ViewSnapshots: Sendable {
 
     // MARK: - For requests
 
-    /// Returns the snapshot with which a person who sees a part may begin; nil for none. The request
-    /// counts, so that one may be made.
-    func manifest(for person: Principal) async -> SnapshotManifest? {
-        guard let claim = await claim(of: person) else { return nil }
+    /// Returns the snapshot with which a person who sees a part may begin, or nil for none, and whether one
+    /// may come if he asks again soon. The request counts, so that one may be made.
+    func manifest(
+        for person: Principal
+    ) async -> (manifest: SnapshotManifest?, mayCome: Bool) {
+        guard let claim = await claim(of: person) else { return (nil, settings.views.count > 0) }
         let manifest = granted(claim)
-        wish(Viewed(name: claim.name, number: claim.view, person: person), has: manifest)
-        return manifest
+        let mayCome = wish(
+            Viewed(name: claim.name, number: claim.view, person: person), has: manifest)
+        return (manifest, mayCome)
     }
 
     /// Returns the path and the size of a file of the snapshot with which a person may begin; nil if it
@@ -157,24 +160,28 @@ final class ViewSnapshots: Sendable {
     // MARK: - Making
 
     /// Counts a request, and makes a snapshot if there were enough.
-    private func wish(_ view: Viewed, has manifest: SnapshotManifest?) {
+    ///
+    /// - Returns: False if none is made for a time, as of a view that shows few records.
+    private func wish(_ view: Viewed, has manifest: SnapshotManifest?) -> Bool {
         let now = opened.now()
         let (head, logged) = (opened.feed.head.revision, opened.feed.loggedBytes)
-        let isDue = state.withLock { state in
+        let (isDue, mayCome) = state.withLock { state in
             if let manifest, let kept = state.kept[view.name] {
                 let isNew =
                     head - manifest.revision < settings.every
                     && logged - kept.logged < SnapshotService.worthwhileBytes(over: manifest)
-                if isNew { return false }
+                if isNew { return (false, true) }
             }
             if state.wishes.count >= Self.mostWishes { state.wishes = [:] }
             var wish = state.wishes[view.name] ?? Wish(since: now)
             if now - wish.since > Self.window { (wish.since, wish.requests) = (now, 0) }
             wish.requests += 1
             state.wishes[view.name] = wish
-            return wish.requests >= Self.leastRequests && now >= wish.notBefore
+            let mayCome = now >= wish.notBefore
+            return (mayCome && wish.requests >= Self.leastRequests, mayCome)
         }
         if isDue { run(for: view) { try self.make(view) } }
+        return mayCome
     }
 
     private var isWanted: Bool { state.withLock { !$0.isStopped } }

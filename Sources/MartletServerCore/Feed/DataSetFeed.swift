@@ -47,6 +47,8 @@ package final class DataSetFeed: Sendable {
         /// Client ids that have never sent a change set, with the end of the log when that was
         /// found.
         var strangers: [String: Revision] = [:]
+        /// The views that devices were given last, as far as the storage has them noted.
+        var given: [Int64: Int64] = [:]
     }
 
     /// The state of a client id.
@@ -137,9 +139,36 @@ package final class DataSetFeed: Sendable {
 
     /// Returns the limits of an answer that is made without the writer.
     func sight(of admitted: AdmittedRequest) -> ViewBook.Sight {
-        views.sight(
-            of: admitted.principal, since: admitted.request.maxRevision, admitted.lineage,
-            head: cache.head.revision)
+        let since = admitted.request.maxRevision
+        let sight = views.sight(
+            of: admitted.principal, since: since, admitted.lineage, head: cache.head.revision)
+        let view: Int64
+        switch sight {
+        case .everything: view = View.everything
+        case .limited(let change): view = change.view.number
+        case .unknown: return .unknown
+        }
+        guard let device = admitted.request.clientID.flatMap(knownDevice) else { return sight }
+        // The storage has to note the view before the device gets a row of it.
+        guard lastGiven(toDevice: device.number) == view else { return .unknown }
+        guard isShared, views.program != nil else { return sight }
+        // Another process may have given the device another view since. It gave it this one, too, if
+        // the device names it.
+        let isNamed = admitted.lineage.map { ViewBook.held(since: since, $0, of: view) } == [view]
+        return isNamed ? sight : .unknown
+    }
+
+    /// Returns the view that a device was given last; nil if only the storage knows.
+    func lastGiven(toDevice device: Int64) -> Int64? {
+        met.withLock { $0.given[device] }
+    }
+
+    /// Notes the view that a device was given last.
+    func note(_ view: Int64, givenTo device: Int64) {
+        met.withLock { met in
+            if met.given.count > Self.mostDevices { met.given.removeAll() }
+            met.given[device] = view
+        }
     }
 
     /// Returns whether a problem with a device's history may only mean that memory is behind the

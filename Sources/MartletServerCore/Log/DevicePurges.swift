@@ -43,9 +43,12 @@ package struct DevicePurges {
 
     private static let prefixOfDevices = "device:"
 
-    /// Returns the name under which a storage keeps the views that one device was given. No principal has
-    /// it.
-    static func identity(ofDevice number: Int64) -> String { "\(prefixOfDevices)\(number)" }
+    /// Returns the name under which a storage keeps the view that one device was given last. No principal
+    /// has it.
+    package static func identity(ofDevice number: Int64) -> String { "\(prefixOfDevices)\(number)" }
+
+    /// The view, which nobody has, of a confirmation that a device made before it was given another view.
+    package static let outdated: Int64 = -1
 
     /// SQL that is true for a name of a principal, and not for one of a device.
     package static func isPrincipal(_ column: String) -> String {

@@ -11,15 +11,20 @@ extension DataSetNode {
     ) throws(StorageFault) -> [LogEntry] {
         let lineages = requests.map(\.lineage)
         guard policies != nil || lineages.contains(where: { $0?.views.isEmpty == false }) else {
+            try noteViews(requests.map { _ in View.everything }, &works)
             try noteReceipts(works, of: requests, now: now)
             return []
         }
         var keeper = ViewKeeper(storage, policies, viewIndex, now: now)
         var outlines: [Int: (outline: ViewKeeper.Outline, held: [Int64])] = [:]
         var entries: [LogEntry] = []
+        var numbers: [Int64?] = requests.map { _ in nil }
         for (index, request) in requests.enumerated() {
             guard let work = works[index], work.problem == nil else { continue }
             let outline = try keeper.outline(of: request.principal)
+            // A device that has to begin again counts, too: it may do so with a snapshot, which does not
+            // say for which device it is fetched.
+            numbers[index] = outline.number
             let since = request.request.maxRevision
             let held = ViewBook.held(since: since, lineages[index], of: outline.number)
             guard try mayHold(held, outline, request) else {
@@ -37,9 +42,9 @@ extension DataSetNode {
             guard let (outline, held) = outlines[index] else { continue }
             let view = try keeper.view(outline)
             works[index]?.views = try change(to: view, held, requests[index].principal)
-            if let device = works[index]?.device { try noteView(view, of: device) }
             works[index]?.isViewTracked = viewIndex.note(requests[index].principal, has: view)
         }
+        try noteViews(numbers, &works)
         try noteReceipts(works, of: requests, now: now)
         return entries
     }
@@ -52,31 +57,43 @@ extension DataSetNode {
             guard let receipt = request.request.purged, let work = works[index],
                 work.problem == nil, work.device != 0, receipt.revision <= storage.head.revision
             else { continue }
-            try storage.views.note(receipt, of: work.device, now: now)
             // Nothing was given to somebody who sees everything. His devices are told from those that
             // are limited by this.
             if receipt.view == View.everything, feed.views.showsEverything(to: request.principal) {
                 try storage.views.give(
                     View.everything, to: request.principal.identity, at: storage.head.revision)
                 try storage.views.give(
-                    View.everything, to: Self.identity(work.device), at: storage.head.revision)
+                    View.everything, toDevice: work.device, at: storage.head.revision)
             }
+            try storage.views.note(receipt, of: work.device, now: now)
         }
     }
 
-    /// The name under which the views of a device are kept.
-    private static func identity(_ device: Int64) -> String {
-        DevicePurges.identity(ofDevice: device)
-    }
-
-    /// Notes the view that a device is given. The tokens of a person's devices may have different roles.
-    private func noteView(_ view: View, of device: Int64) throws(StorageFault) {
-        guard device != 0, view.number != View.everything else { return }
-        let identity = Self.identity(device)
-        guard try storage.views.given(to: identity)[view.number]?.last != view.revision else {
-            return
+    /// Notes the views that devices are given from now on. The tokens of a person's devices may have
+    /// different roles.
+    ///
+    /// - Parameter views: The numbers of the views, in parallel to the requests; nil for no view.
+    private func noteViews(
+        _ views: [Int64?], _ works: inout [RequestWork?]
+    ) throws(StorageFault) {
+        var (last, unknown): ([Int64: Int64], [Int64]) = ([:], [])
+        for case let work? in works where work.device != 0 {
+            // Other processes may have given the device another view since memory noted one.
+            let isOld = storage.isShared && policies != nil
+            let known = isOld ? nil : feed.lastGiven(toDevice: work.device)
+            if let known { last[work.device] = known } else { unknown.append(work.device) }
         }
-        try storage.views.give(view.number, to: identity, at: view.revision)
+        if !unknown.isEmpty {
+            try last.merge(storage.views.lastGiven(toDevices: unknown)) { $1 }
+        }
+        for (index, view) in views.enumerated() {
+            guard let view, let device = works[index]?.device, device != 0 else { continue }
+            if view != last[device, default: View.everything] {
+                try storage.views.give(view, toDevice: device, at: storage.head.revision)
+            }
+            last[device] = view
+            works[index]?.given = view
+        }
     }
 
     /// Notes that a person is given a view, and returns the change of views of its device.

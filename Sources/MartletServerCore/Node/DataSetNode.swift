@@ -176,6 +176,11 @@ package final class DataSetNode {
             let names = request.request.clientID.map { [$0] } ?? []
             let known = try storage.devices(named: names)
             feed.learn(known)
+            let numbers = known.values.map(\.number)
+            let given = try storage.views.lastGiven(toDevices: numbers)
+            for number in numbers {
+                feed.note(given[number] ?? View.everything, givenTo: number)
+            }
             feed.meet(Set(names).subtracting(known.keys), at: feed.head.revision)
         } catch {
             needsRecovery = true
@@ -255,6 +260,7 @@ package final class DataSetNode {
             feed.learn(batch.devices)
             try commit(external + batch.entries + moves)
             for (request, work) in zip(requests, works) {
+                if let work, let view = work.given { feed.note(view, givenTo: work.device) }
                 guard let views = work?.views else { continue }
                 feed.views.note(
                     views, of: request.principal, isTracked: work?.isViewTracked ?? false)

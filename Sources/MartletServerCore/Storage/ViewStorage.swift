@@ -4,7 +4,7 @@ package import MartletRules
 
 /// The tables of a storage in which it keeps the members of views.
 ///
-/// All calls but `members`, `parts` and `given` are made within the storage's open transaction. Types are
+/// All calls but `members`, `parts`, `given` and `lastGiven` are made within the storage's open transaction. Types are
 /// positions in the schema.
 package protocol ViewStorage {
     /// Returns the type views with these keys, and makes those that are missing.
@@ -50,10 +50,16 @@ package protocol ViewStorage {
     /// Notes that the devices of a principal are given a view up to a revision, or that they are given
     /// a type view, whose number is then negative.
     ///
-    /// - Parameter principal: The identity of the principal, or `DevicePurges.identity(ofDevice:)`.
+    /// - Parameter principal: The identity of the principal.
     func give(_ view: Int64, to principal: String, at revision: Revision) throws(StorageFault)
     /// Returns the views and type views that the devices of a principal were given.
     func given(to principal: String) throws(StorageFault) -> [Int64: GivenView]
+    /// Notes that a device is given another view than the last one, of which nothing is kept. A
+    /// confirmation counts no more: it was made before the device got this view.
+    func give(_ view: Int64, toDevice device: Int64, at revision: Revision) throws(StorageFault)
+    /// Returns the views that devices were given last, by the devices' numbers, without devices for which
+    /// none is noted.
+    func lastGiven(toDevices devices: [Int64]) throws(StorageFault) -> [Int64: Int64]
     /// Notes a device's confirmation, in place of its last one.
     func note(_ receipt: PurgeReceipt, of device: Int64, now: Int64) throws(StorageFault)
     /// Returns all views, and the numbers of all type views.
