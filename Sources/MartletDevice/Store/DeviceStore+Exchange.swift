@@ -124,7 +124,8 @@ extension DeviceStore {
         // sees everything, and records of its other parts are still missing.
         rebase.isForView =
             before.refetching.map { reaching >= $0.goal } == true
-            && (before.view != nil || asked.showsPart) && before.missing == nil && sources.manifest == nil
+            && (before.view != nil || asked.showsPart) && before.missing == nil
+            && sources.manifest == nil
         try rebase.apply(sets, after: before.revision, on: sources)
         standing.reach(
             reaching, lineage: lineage, dataSet: dataSet, isWhole: sources.manifest != nil)
