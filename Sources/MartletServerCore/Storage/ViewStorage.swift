@@ -54,8 +54,8 @@ package protocol ViewStorage {
     func give(_ view: Int64, to principal: String, at revision: Revision) throws(StorageFault)
     /// Returns the views and type views that the devices of a principal were given.
     func given(to principal: String) throws(StorageFault) -> [Int64: GivenView]
-    /// Notes that a device is given another view than the last one, of which nothing is kept. A
-    /// confirmation counts no more: it was made before the device got this view.
+    /// Notes that a device is given another view, in place of the last one. What it confirmed before no
+    /// longer counts.
     func give(_ view: Int64, toDevice device: Int64, at revision: Revision) throws(StorageFault)
     /// Returns the views that devices were given last, by the devices' numbers, without devices for which
     /// none is noted.

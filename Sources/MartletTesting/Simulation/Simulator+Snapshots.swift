@@ -119,13 +119,10 @@ extension Simulator {
             let viewer = rights?.viewer(person, now), let sight = try sight(of: person)
         else { return }
         for (type, ids) in snapshot.sight ?? [:] {
-            var gone = ids.subtracting(sight[type] ?? [])
-            if let index = schema.index(of: type), program.extent(of: index, for: viewer) == .whole
-            {
-                // The person may see each record of the type, and so the deleted ones.
-                gone = []
-            }
-            guard let id = gone.min() else { continue }
+            // The person may see each record of a type that is shown whole, and so the deleted ones.
+            guard schema.index(of: type).map({ program.extent(of: $0, for: viewer) }) != .whole,
+                let id = ids.subtracting(sight[type] ?? []).min()
+            else { continue }
             throw failure(
                 "\(person.identity) gets a snapshot of revision \(snapshot.manifest.revision) with"
                     + " \(type) \(id), which he may not see any more")
