@@ -53,6 +53,12 @@ extension DeviceNode {
             // The server compares histories first, so it has the revision that was asked for.
             if probe != nil { return try isCommon(now: now) }
             let standing = try store.standing
+            // A file that was emptied and is whole again has sets that are newer than the history
+            // it asked for. The server has yet to say whether it has the newer one, too.
+            if standing.refetching == nil, try store.confirmHistory(owner: owner, now: now) {
+                state = .idle
+                return start(now: now)
+            }
             // A file that was emptied has the sets of the revision that it had, too.
             let common = max(standing.newestOfHistory, standing.refetching?.goal ?? 0)
             guard

@@ -2,6 +2,7 @@ import MartletModel
 import MartletProtocol
 import MartletStore
 import SQLiteFaults
+import SQLiteKit
 import SmallWorlds
 import Testing
 
@@ -91,6 +92,49 @@ struct OtherViewTests {
         #expect(try mine.store.outboxCount == 0 && mine.store.parked().isEmpty)
         let names = try mine.store.local.rows("SELECT name FROM teams ORDER BY id")
         #expect(names.map(\.values) == [["First"], ["Team 2"], ["Team 3"]])
+    }
+
+    @Test("keeps the sets that are newer than the history it asks for, if it was emptied before")
+    func wholeAgain() throws {
+        let world = try SmallWorld("view-whole-again")
+        let (mine, other) = (try world.device(), try world.device())
+        try mine.write { try $0.insert("teams", ["name": "First"]) }
+        try mine.sync(with: world.server)
+        try other.sync(with: world.server)
+        for number in 2...4 {
+            try other.write { try $0.insert("teams", ["name": .text("Team \(number)")]) }
+            try other.sync(with: world.server)
+        }
+        mine.isAlone = true
+        try mine.beginRefetching()
+        // It stops when it is whole again, before it asks for its former history once more.
+        #expect(throws: Stopped.self) {
+            try mine.sync { body in
+                if try mine.store.revision == 2 { throw Stopped() }
+                return try world.server.answer(body)
+            }
+        }
+        mine.close()
+        try mine.open()
+        #expect(try mine.store.standing.former?.revision == 1)
+        let found = try mine.connection().integer("SELECT id FROM teams WHERE name = 'Team 2'")
+        let id = try #require(found)
+        try mine.write {
+            try $0.update("teams", .integer(id), ["city": "Bergen"])
+            try $0.insert("players", ["name": "Kim", "team_id": .integer(id)])
+        }
+
+        var asked: [Revision] = []
+        try mine.sync { body in
+            asked.append(try SyncCoder.decodeRequest(body).maxRevision)
+            return asked.count == 1 ? (409, Self.otherView) : try world.server.answer(body)
+        }
+        #expect(mine.errors.isEmpty)
+        #expect(asked.prefix(2) == [1, 2])
+        #expect(try mine.store.outboxCount == 0 && mine.store.parked().isEmpty)
+        try other.sync(with: world.server)
+        let cities = try other.store.local.rows("SELECT city FROM teams WHERE name = 'Team 2'")
+        #expect(cities.map(\.values) == [["Bergen"]])
     }
 
     @Test("waits before it leaves a snapshot once more, if the rows in its place cannot be applied")
