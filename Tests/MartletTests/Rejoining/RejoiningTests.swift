@@ -100,7 +100,7 @@ struct RejoiningTests {
         }
     }
 
-    @Test("a device that stopped between two entries of an answer overwrites nothing that it has not seen")
+    @Test("a device that stopped between two entries of an answer overwrites nothing unseen")
     func betweenEntries() throws {
         let (world, mine, other) = try world("entries")
         let backup = try world.restoredServer()
