@@ -122,8 +122,8 @@ struct DemoAuditTests {
             change(&bad)
             #expect(!bad.isGood)
         }
-        good.live.withinSecond = 0
-        good.judgesLive = false
+        good.live.withinSecond = 0.5
+        good.leastWithinSecond = 0.5
         #expect(good.isGood)
     }
 

@@ -15,7 +15,7 @@ enum DemoText {
             "conflicts        \(report.account.conflicts), kept \(report.account.kept)",
             "exchanges        \(report.exchanges), answers lost \(report.lostAnswers), requests lost"
                 + " \(report.lostRequests), retries \(report.retries)",
-            live(report.live),
+            live(report.live, least: report.leastWithinSecond),
             "joined           one more device in \(milliseconds(report.join.time)), from the snapshot of"
                 + " revision \(report.join.began)",
             "lost             \(report.account.lost)",
@@ -49,13 +49,12 @@ enum DemoText {
         ]
     }
 
-    private static func live(_ live: LiveFigures) -> String {
+    private static func live(_ live: LiveFigures, least: Double) -> String {
         let percent = (live.withinSecond * 1_000).rounded(.down) / 10
-        let least = Int(LiveFigures.leastWithinSecond * 100)
         return "live             \(live.changes) changes seen \(live.sights) times: median"
             + " \(milliseconds(live.median)), 99th percentile \(milliseconds(live.percentile99)),"
             + " worst \(milliseconds(live.worst)); \(percent) % within 1 s"
-            + (live.withinSecond < LiveFigures.leastWithinSecond ? ", NOT \(least) %" : "")
+            + (live.withinSecond < least ? ", NOT \(Int(least * 100)) %" : "")
             + "; \(live.cuts) connections cut"
     }
 

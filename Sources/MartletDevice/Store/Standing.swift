@@ -28,7 +28,7 @@ struct Standing: Hashable, Sendable {
     /// The history in which the queued sets were made, from the emptying of the file until the
     /// server has confirmed that it is its own.
     var former: HistoryMark?
-    /// The end of the answer of which some entries are applied, up to `revision`, and not yet all.
+    /// The end of an answer, while the tables have only its first entries, up to `revision`.
     var partOf: HistoryMark?
     /// The newest revision that both histories are known to share, while the device rejoins a
     /// server that has another history; nil otherwise.

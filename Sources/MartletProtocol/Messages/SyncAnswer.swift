@@ -31,7 +31,7 @@ package struct SyncAnswer: Hashable, Sendable {
     /// The accepted sets, then the refused ones.
     package var changeSets: [ChangeSet]
 
-    /// Where the answer leads to; nil if it names no lineage.
+    /// The revision and lineage that the device has after the answer; nil if it names no lineage.
     package var end: HistoryMark? {
         lineage.map { HistoryMark(revision: maxRevision, lineage: $0) }
     }

@@ -17,8 +17,7 @@ package struct SyncRequest: Hashable, Sendable {
     package var dataSet: String?
     /// The chained hash of the log entry `maxRevision`, as the server named it.
     package var lineage: String?
-    /// The end of the answer of which the device has applied some entries, and not yet all. It names no
-    /// lineage then.
+    /// The end of an answer, if the device has applied only its first entries. Then `lineage` is nil.
     package var partOf: HistoryMark?
     /// The fingerprint of the device's schema.
     package var schema: String?

@@ -51,6 +51,41 @@ struct OtherViewTests {
         #expect(try world.device.rows("SELECT id, name FROM players") == [[3, "P3"]])
     }
 
+    @Test("keeps no row of the former one, if it has slices beyond its revision and is stopped")
+    func slicesBeyondRevision() throws {
+        let world = NodeFixture(try DeviceFixture()) { $0.sliceRecords = 2 }
+        let first = try #require(try world.handle(.wake(isUrgent: true)).sent)
+        let team = ChangeSet.entry(2, .created("teams", 1, at: 2, ["name": "Falcons"]))
+        _ = try world.answer(first.exchange, 2, [team])
+        let second = try #require(try world.handle(.wake(isUrgent: true)).sent)
+        _ = try world.answer(second.exchange, 9, [Self.players(1...9)])
+        #expect(try world.device.store.revision == 2 && world.device.store.slicedUpTo == 9)
+        _ = world.node.stop()
+
+        let third = try #require(try world.handle(.wake(isUrgent: true)).sent)
+        let refused = world.handle(
+            .answered(
+                exchange: third.exchange, status: 409, body: Self.otherView, retryAfter: nil))
+        let lost = try #require(try refused.sent)
+        _ = world.handle(.failed(exchange: lost.exchange, SyncError(.offline, "lost")))
+        _ = world.node.stop()
+
+        // It asks first whether the server still has its history.
+        let probe = try #require(try world.handle(.wake(isUrgent: true)).sent)
+        #expect(probe.request.maxRevision == 2 && probe.request.lineage == "l2")
+        let next = try #require(try world.answer(probe.exchange, 9).sent)
+        #expect(next.request.maxRevision == 0 && next.request.wantsRows)
+        let standing = try world.device.store.standing
+        #expect(standing.rejoining == 2 && standing.isForView)
+        var told = try world.answer(next.exchange, 9, [Self.players(3...3)])
+        while told.actions.contains(where: { if case .applyNext = $0 { true } else { false } }) {
+            told = world.handle(.applyNext(exchange: next.exchange))
+        }
+        #expect(told.error == nil)
+        #expect(try world.device.rows("SELECT id, name FROM players") == [[3, "P3"]])
+        #expect(try world.device.rows("SELECT id FROM teams") == [])
+    }
+
     private struct Stopped: Error {}
 
     @Test("does not send sets again that the server has, if it was emptied between two revisions")
