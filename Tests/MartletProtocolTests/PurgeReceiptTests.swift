@@ -8,6 +8,7 @@ struct PurgeReceiptTests {
     @Test("travel as they are")
     func roundTrip() throws {
         var request = SyncRequest(maxRevision: 12)
+        request.partOf = HistoryMark(revision: 14, lineage: "77ab")
         request.purged = PurgeReceipt(
             view: 3, revision: 12, removed: RangeHash(count: 7, sum: 0xFEDC_BA98_7654_3210))
         #expect(try SyncCoder.decodeRequest(SyncCoder.encode(request)) == request)
@@ -31,9 +32,13 @@ struct PurgeReceiptTests {
             (#"{"view":-1,"revision":1,"removed":[0,"0000000000000000"]}"#, "0 or more"),
             (#"{"view":1,"revision":1,"removed":[-1,"0000000000000000"]}"#, "0 or more"),
             (#"{"view":1,"revision":1,"removed":[0,"00"]}"#, "16 hexadecimal digits"),
+            (#"0,"partOf":{"revision":1}"#, "lacks one of"),
+            (#"0,"partOf":{"lineage":"77ab"}"#, "lacks one of"),
+            (#"0,"partOf":{"revision":-1,"lineage":"77ab"}"#, "0 or more"),
         ])
     func senseless(text: String, expected: String) throws {
-        let body = #"{"maxRevision":1,"purged":\#(text),"changeSets":[]}"#
+        let name = text.hasPrefix("{") ? "purged" : "other"
+        let body = #"{"maxRevision":1,"\#(name)":\#(text),"changeSets":[]}"#
         let fault = #expect(throws: WireFault.self) {
             try SyncCoder.decodeRequest(Array(body.utf8))
         }

@@ -61,7 +61,7 @@ struct StandingTests {
 
     private static let refetching = Standing.fresh.with {
         $0.refetching = Standing.Refetching(goal: 9)
-        $0.former = Standing.History(revision: 8, lineage: "l8")
+        $0.former = HistoryMark(revision: 8, lineage: "l8")
     }
 
     static let conditions: [StandingCase<String>] = [
@@ -428,7 +428,7 @@ struct StandingTests {
             "a former history of an older release",
             .inStep.with {
                 $0.refetching = Standing.Refetching(goal: 9)
-                $0.former = Standing.History(revision: 9, lineage: "l9")
+                $0.former = HistoryMark(revision: 9, lineage: "l9")
             }, ["anewRevision": .integer(9), "anewLineage": .text("l9")]),
         StandingCase(
             "a former history without a revision", .inStep, ["anewLineage": .text("l9")]),

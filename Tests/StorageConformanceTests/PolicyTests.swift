@@ -201,8 +201,9 @@ struct PolicyTests {
         #expect(refused["teams"]?.update == [.integer(1)] && refused["players"] == nil)
         // Ann has not seen the change of the player that is hidden from her.
         let fine = try server.send(
-            SetText().delete("teams", "1", #""revision":1"#), from: "d3", as: Self.ann)
+            SetText(seen: 2).delete("teams", "1", #""revision":1"#), from: "d3", as: Self.ann)
         #expect(fine.fate == "accepted 4")
+        #expect(fine["players"] == nil)
         #expect(try server.rows("SELECT count(*) FROM players WHERE team_id = 1") == "0")
     }
 

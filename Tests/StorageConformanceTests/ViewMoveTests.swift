@@ -81,6 +81,52 @@ struct ViewMoveTests {
         #expect(device.records["players"]?.keys.map(\.description) == ["2"])
     }
 
+    @Test(
+        "a device that comes to a view gets no record that had left it, and is not told its id",
+        arguments: StorageKind.all)
+    func leftBefore(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        let bob = ViewedDevice("b1", Self.person("bob", "P"))
+        try bob.exchange(with: server)
+        #expect(bob.records["players"]?.keys.map(\.description) == ["1"])
+        try server.send(
+            SetText().update("players", "1", #""revision":1,"name":"Canary""#), as: Self.office)
+        try bob.exchange(with: server)
+        #expect(bob.records["players"] == nil)
+        try Self.add(["Rob"], to: server)
+        let ann = ViewedDevice("a1", Self.person("ann", "R"))
+        try ann.exchange(with: server)
+        ann.principal = Self.person("ann", "P")
+        try ann.exchange(with: server) { #expect(!$0.heard.contains("Canary")) }
+        #expect(ann.beginnings == 0 && ann.records["players"] == nil)
+        // Her next device says that it had the view when the record was in it.
+        let hash = try #require(try server.lineage(at: 1))
+        let liar = ViewedDevice("a2", Self.person("ann", "R"))
+        liar.lie(revision: 1, lineage: "\(hash)-v\(ann.view ?? 0)")
+        try liar.exchange(with: server) {
+            #expect(!$0.heard.contains(#/"delete":\[1[,\]]/#) && !$0.heard.contains("Canary"))
+        }
+    }
+
+    @Test(
+        "the value of a new column arrives for the records of the view", arguments: StorageKind.all)
+    func newColumn(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        let device = ViewedDevice("a1", Self.person("ann", "P"))
+        try device.exchange(with: server)
+        try Self.add(["Rob"], to: server)
+        // The storage notes records like this if a new column has a value that was computed.
+        let (table, quote) =
+            kind.isPostgres ? ("_martlet.announced", "'") : ("martlet_announced", "")
+        let type = try server.rows("SELECT number FROM martlet_types WHERE name = 'players'")
+        for id in [1, 2] {
+            try server.execute(
+                "INSERT INTO \(table) VALUES (2, \(type), \(quote)\(id)\(quote))")
+        }
+        try device.exchange(with: server)
+        #expect(device.heard.contains("Pia") && !device.heard.contains("Quin"))
+    }
+
     // MARK: - Listeners
 
     private static func heard(
@@ -132,6 +178,23 @@ struct ViewMoveTests {
             #expect(batch.batch.isBehind && !batch.text.contains("Rob"), "\(batch.text)")
             #expect(server.node.feed.madeDeltas(request) == nil)
         }
+    }
+
+    @Test(
+        "a listener does not get the own sets of another user's device", arguments: StorageKind.all)
+    func listenersDevice(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        try server.send(
+            SetText("s1", sequence: 1).create("players", "-900", #""name":"Rob""#), from: "o1",
+            as: Self.office)
+        var request = DeltaRequest(
+            principal: Principal(name: "p", user: "pat", roles: ["office"]), since: 0)
+        request.clientID = "o1"
+        guard case .problem(let problem) = server.reader().deltas(request) else {
+            Issue.record("somebody else listens as the office's device")
+            return
+        }
+        #expect(problem.kind == "clientBound")
     }
 
     // MARK: - Numbers

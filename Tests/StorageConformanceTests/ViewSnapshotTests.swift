@@ -112,6 +112,12 @@ struct ViewSnapshotTests {
         }
         let role = Principal(name: "b", user: "bob", roles: ["coach", "writer"])
         #expect(try !Self.granted(made, to: role, server))
+        // Writers see no player at all.
+        let writer = Principal(name: "w", user: "wim", roles: ["writer"])
+        let other = try Self.make(server, for: writer)
+        #expect(try other.rows("SELECT name FROM teams") == ["A"])
+        #expect(try other.rows("SELECT name FROM players") == [])
+        #expect(try other.rows("SELECT id FROM martlet_records") == ["1"])
     }
 
     @Test(

@@ -248,6 +248,13 @@ struct ViewTests {
         let plain = DeltaRequest(principal: Self.ann, since: 0)
         guard case .batch(let all) = server.reader().deltas(plain) else { throw UnexpectedAnswer() }
         #expect(all.isBehind && !String(decoding: all.json, as: UTF8.self).contains("Canary"))
+        // The batch that the office was just sent is for nobody who sees a part.
+        let whole = DeltaRequest(principal: Self.office, since: 0)
+        guard case .batch(let made) = server.reader().deltas(whole) else {
+            throw UnexpectedAnswer()
+        }
+        #expect(String(decoding: made.json, as: UTF8.self).contains("Canary"))
+        #expect(server.node.feed.madeDeltas(whole) != nil)
         #expect(server.node.feed.madeDeltas(plain) == nil)
     }
 

@@ -90,7 +90,14 @@ extension DeviceNode {
         guard let found = probe else { return start(now: now) }
         guard let checkpoint = try store.checkpoint(between: found.low, and: found.high) else {
             probe = nil
-            guard try store.beginRejoining(upTo: found.low, owner: owner, now: now) else {
+            // A device that has the server's history looked for it only because it was stopped while it
+            // replaced the rows of another view.
+            let standing = try store.standing
+            let isForView = standing.isForView && found.low == standing.newestOfHistory
+            guard
+                try store.beginRejoining(
+                    upTo: found.low, isForView: isForView, owner: owner, now: now)
+            else {
                 return pause(SyncError(.busy, "Another process took over the exchange."))
             }
             hasProbed = true

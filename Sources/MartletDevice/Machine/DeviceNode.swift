@@ -402,7 +402,8 @@ extension DeviceNode {
             store.asked.showsPart = pending.answer.view ?? 0 != 0
             let batch = RemoteBatch(
                 sets[pending.position..<end], reaching: reached,
-                lineage: isLast ? pending.answer.lineage : nil, dataSet: pending.answer.dataSet,
+                lineage: isLast ? pending.answer.lineage : nil,
+                before: isLast ? nil : pending.answer.end, dataSet: pending.answer.dataSet,
                 owner: owner, now: now)
             guard case .applied(let report) = try engine.apply(batch).outcome else {
                 return pause(Self.isTakenOver)

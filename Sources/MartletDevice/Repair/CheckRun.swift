@@ -176,7 +176,7 @@ extension DeviceStore {
         request.clientID = try clientID
         request.protocolVersion = WireVersion.current
         request.dataSet = standing.dataSet ?? expectedDataSet
-        request.lineage = standing.lineage
+        (request.lineage, request.partOf) = (standing.lineage, standing.partOf)
         request.schema = applying.schema.fingerprint
         request.check = check
         request.request = name

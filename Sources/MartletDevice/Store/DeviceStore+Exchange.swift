@@ -76,12 +76,13 @@ extension DeviceStore {
     /// - Parameters:
     ///   - reaching: The revision after the run.
     ///   - lineage: The hash of that revision's entry, if the answer names it.
+    ///   - end: The end of the answer, if this is not the last run.
     /// - Returns: The effects; nil if the answer no longer fits this file, because another process
     ///   exchanges for it or it has another revision by now. Nothing was applied then.
     /// - Throws: `StoreError`, `SQLiteError`; nothing was applied then.
     package func apply(
-        _ sets: ArraySlice<ChangeSet>, reaching: Revision, lineage: String?, dataSet: String?,
-        owner: String, now: Int64
+        _ sets: ArraySlice<ChangeSet>, reaching: Revision, lineage: String?,
+        before end: HistoryMark? = nil, dataSet: String?, owner: String, now: Int64
     ) throws -> RebaseReport? {
         try inMendingTransaction { () -> RebaseReport? in
             var standing = try standing
@@ -97,7 +98,7 @@ extension DeviceStore {
                 } else {
                     try reconcile(
                         sets, from: &standing, on: sources, reaching: reaching, lineage: lineage,
-                        dataSet: dataSet, now: now)
+                        before: end, dataSet: dataSet, now: now)
                 }
             if lineage != nil { try Outbox(store: applying).markLineage() }
             try applying.setState("lastExchange", .integer(now))
@@ -111,7 +112,7 @@ extension DeviceStore {
     func reconcile(
         _ sets: ArraySlice<ChangeSet>, from standing: inout Standing,
         on sources: Rebase.DataSources, reaching: Revision, lineage: String? = nil,
-        dataSet: String? = nil, now: Int64
+        before end: HistoryMark? = nil, dataSet: String? = nil, now: Int64
     ) throws -> RebaseReport {
         let before = standing
         try closeExternalCapture(applying, now: now)
@@ -128,7 +129,8 @@ extension DeviceStore {
             && sources.manifest == nil
         try rebase.apply(sets, after: before.revision, on: sources)
         standing.reach(
-            reaching, lineage: lineage, dataSet: dataSet, isWhole: sources.manifest != nil)
+            reaching, lineage: lineage, before: end, dataSet: dataSet,
+            isWhole: sources.manifest != nil)
         standing.missing = rebase.missing
         if !sources.isEmpty { try clearStaged(&standing) }
         try purge(

@@ -1,4 +1,5 @@
 internal import MartletModel
+internal import MartletProtocol
 internal import MartletStore
 package import SQLiteKit
 internal import SQLiteRecords
@@ -82,12 +83,12 @@ extension DeviceStore {
 
 extension DeviceStore {
     /// Returns the newest revision whose hash is remembered; nil if there is none.
-    private func newestMark() throws -> Standing.History? {
+    private func newestMark() throws -> HistoryMark? {
         let find = try applying.connection.statement(
             "SELECT revision, lineage FROM martlet_lineages ORDER BY revision DESC LIMIT 1")
         defer { find.reset() }
         guard try find.step() else { return nil }
-        return Standing.History(revision: find.integer(0), lineage: find.text(1))
+        return HistoryMark(revision: find.integer(0), lineage: find.text(1))
     }
 
     /// Notes that the server's history is the device's former one. The entries of that answer are

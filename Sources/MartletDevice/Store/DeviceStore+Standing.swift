@@ -34,6 +34,7 @@ extension Standing {
         case refetchAsked = "anewAsked"
         case formerRevision = "anewGoal"
         case formerLineage = "anewLineage"
+        case partOfRevision, partOfLineage
         case rejoinFrom, rejoinQueued, rejoinView
         case traces, tracesFault, applyFault, view, removedCount, removedSum, receiptOwed, rules
     }
@@ -72,7 +73,10 @@ extension Standing {
         if let lineage = text(.formerLineage),
             let revision = integer(.formerRevision) ?? refetching?.goal
         {
-            former = History(revision: revision, lineage: lineage)
+            former = HistoryMark(revision: revision, lineage: lineage)
+        }
+        if let lineage = text(.partOfLineage), let revision = integer(.partOfRevision) {
+            partOf = HistoryMark(revision: revision, lineage: lineage)
         }
         rejoining = integer(.rejoinFrom)
         queuedAgain = integer(.rejoinQueued) ?? 0
@@ -120,6 +124,7 @@ extension Standing {
             .slicedRevision: integer(slicedUpTo), .refetchRevision: integer(refetching?.goal),
             .refetchAsked: integer(refetching?.isConfirmed == true ? 1 : nil),
             .formerRevision: integer(former?.revision), .formerLineage: text(former?.lineage),
+            .partOfRevision: integer(partOf?.revision), .partOfLineage: text(partOf?.lineage),
             .rejoinFrom: integer(rejoining),
             .rejoinQueued: integer(queuedAgain == 0 ? nil : queuedAgain),
             .rejoinView: integer(isForView ? 1 : nil), .traces: integer(tracesFrom),

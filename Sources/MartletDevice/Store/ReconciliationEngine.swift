@@ -34,7 +34,9 @@ public struct RemoteBatch: Sendable {
     }
 
     enum Content {
-        case sets(ArraySlice<ChangeSet>, lineage: String?, dataSet: String?, owner: String)
+        case sets(
+            ArraySlice<ChangeSet>, lineage: String?, end: HistoryMark?, dataSet: String?,
+            owner: String)
         case deltas(DeltaBatch)
         case part(path: String, from: SnapshotCursor, limit: Int)
     }
@@ -49,7 +51,7 @@ public struct RemoteBatch: Sendable {
 
     /// The change sets, if the batch comes from an exchange; empty otherwise.
     public var changeSets: [ChangeSet] {
-        if case .sets(let sets, _, _, _) = content { Array(sets) } else { [] }
+        if case .sets(let sets, _, _, _, _) = content { Array(sets) } else { [] }
     }
 
     /// The deltas, if the batch comes from the live connection; nil otherwise.
@@ -58,12 +60,12 @@ public struct RemoteBatch: Sendable {
     }
 
     init(
-        _ sets: ArraySlice<ChangeSet>, reaching: Revision, lineage: String?, dataSet: String?,
-        owner: String, now: Int64
+        _ sets: ArraySlice<ChangeSet>, reaching: Revision, lineage: String?,
+        before end: HistoryMark? = nil, dataSet: String?, owner: String, now: Int64
     ) {
         source = .exchange
         self.reaching = reaching
-        content = .sets(sets, lineage: lineage, dataSet: dataSet, owner: owner)
+        content = .sets(sets, lineage: lineage, end: end, dataSet: dataSet, owner: owner)
         self.now = now
     }
 
@@ -132,10 +134,10 @@ package final class StoreEngine: ReconciliationEngine {
 
     package func apply(_ batch: RemoteBatch) throws -> Reconciliation {
         switch batch.content {
-        case .sets(let sets, let lineage, let dataSet, let owner):
+        case .sets(let sets, let lineage, let end, let dataSet, let owner):
             let report = try store.apply(
-                sets, reaching: batch.reaching ?? 0, lineage: lineage, dataSet: dataSet,
-                owner: owner, now: batch.now)
+                sets, reaching: batch.reaching ?? 0, lineage: lineage, before: end,
+                dataSet: dataSet, owner: owner, now: batch.now)
             return Reconciliation(report.map { .applied($0) } ?? .outdated)
         case .deltas(let deltas):
             switch try store.apply(deltas, now: batch.now) {

@@ -27,7 +27,9 @@ struct Standing: Hashable, Sendable {
     var refetching: Refetching?
     /// The history in which the queued sets were made, from the emptying of the file until the
     /// server has confirmed that it is its own.
-    var former: History?
+    var former: HistoryMark?
+    /// The end of the answer of which some entries are applied, up to `revision`, and not yet all.
+    var partOf: HistoryMark?
     /// The newest revision that both histories are known to share, while the device rejoins a
     /// server that has another history; nil otherwise.
     var rejoining: Revision?
@@ -81,12 +83,6 @@ struct Standing: Hashable, Sendable {
         var goal: Revision
         /// Whether the server has confirmed the former history, before anything was fetched.
         var isConfirmed = false
-    }
-
-    struct History: Hashable, Sendable {
-        var revision: Revision
-        /// The hash of the log at that revision.
-        var lineage: String
     }
 
     /// The point from which a request asked to continue. Its answer does not fit a file that has
@@ -146,7 +142,7 @@ extension Standing {
     /// The history that the next request has to ask for, before everything is fetched again and
     /// once more when all is here: whether the server's history is still the device's former one.
     /// Without this check the server could take queued edits for edits of other records.
-    var historyToConfirm: History? {
+    var historyToConfirm: HistoryMark? {
         // A device that rejoins a restored server knows that the history is another one.
         rejoining != nil || refetching?.isConfirmed == true ? nil : former
     }
@@ -155,9 +151,9 @@ extension Standing {
     /// not reached a revision since they were applied. Only rejoining removes them.
     var mustReplaceRows: Bool { isForView && revision == 0 && slicedUpTo != nil }
 
-    /// Whether some of the staged rows are in the tables. If the server's history is another one, only
-    /// rejoining removes them.
-    var hasAppliedSlices: Bool { slicedUpTo != nil && !isForView }
+    /// Whether rows that are newer than the revision are in the tables. If the server's history is another
+    /// one, or the user may not see them any more, only rejoining removes them.
+    var hasAppliedSlices: Bool { slicedUpTo != nil && !mustReplaceRows }
 
     /// The newest revision of the history that the queued sets were made in.
     var newestOfHistory: Revision { former?.revision ?? refetching?.goal ?? revision }
@@ -174,6 +170,7 @@ extension Standing {
         let history = historyToConfirm
         var request = SyncRequest(maxRevision: history?.revision ?? cursor.revision)
         request.lineage = history?.lineage ?? cursor.lineage
+        if history == nil, staged == nil, rejoining == nil { request.partOf = partOf }
         request.wantsRows = history == nil && (wantsRows || needsRows)
         return request
     }
@@ -246,11 +243,16 @@ extension Standing {
     /// Notes that the tables have everything up to a revision; they never go back.
     /// - Parameters:
     ///   - lineage: The hash of the log there, if the server named it.
+    ///   - end: The end of the answer, if this was not the last of its entries.
     ///   - isWhole: Whether a snapshot took the place of all rows.
     mutating func reach(
-        _ reached: Revision, lineage: String?, dataSet: String? = nil, isWhole: Bool
+        _ reached: Revision, lineage: String?, before end: HistoryMark? = nil,
+        dataSet: String? = nil, isWhole: Bool
     ) {
-        if reached > revision || reached == revision && lineage != nil { self.lineage = lineage }
+        if reached > revision || reached == revision && lineage != nil {
+            self.lineage = lineage
+            partOf = lineage == nil ? end ?? partOf : nil
+        }
         self.dataSet = dataSet ?? self.dataSet
         revision = max(revision, reached)
         if let goal = refetching?.goal, reached >= goal { refetching = nil }
@@ -267,16 +269,17 @@ extension Standing {
 
     /// Notes that the tables are empty, and that everything has to be fetched again.
     /// - Parameter mark: The newest revision whose hash the device remembers.
-    mutating func empty(mark: History?) {
+    mutating func empty(mark: HistoryMark?) {
         // A new device may have shown a part of its first rows.
         let reached = revision > 0 ? revision : slicedUpTo ?? 0
         if reached > 0, refetching == nil {
             refetching = Refetching(goal: reached)
             // The file may have been emptied before, without a confirmation since.
-            former = former ?? lineage.map { History(revision: revision, lineage: $0) } ?? mark
+            let own = lineage.map { HistoryMark(revision: revision, lineage: $0) }
+            former = former ?? own ?? partOf ?? mark
         }
         refetching?.isConfirmed = false
-        (revision, lineage) = (0, nil)
+        (revision, lineage, partOf) = (0, nil, nil)
         (slicedUpTo, missing) = (nil, nil)
     }
 

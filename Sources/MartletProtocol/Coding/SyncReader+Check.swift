@@ -173,6 +173,23 @@ extension SyncReader {
         return row
     }
 
+    mutating func readMark() throws(WireFault) -> HistoryMark {
+        _ = json.peek()
+        let start = json.position
+        var (revision, lineage): (Revision?, String?) = (nil, nil)
+        try readMembers { (reader, name) throws(WireFault) in
+            switch name {
+            case "revision": revision = try reader.readCount()
+            case "lineage": lineage = try reader.readName(most: Limits.lineageBytes)
+            default: try reader.json.skipValue()
+            }
+        }
+        guard let revision, let lineage else {
+            throw WireFault("`partOf` lacks one of revision and lineage.", at: start, shape: true)
+        }
+        return HistoryMark(revision: revision, lineage: lineage)
+    }
+
     mutating func readReceipt() throws(WireFault) -> PurgeReceipt {
         _ = json.peek()
         let start = json.position

@@ -33,6 +33,7 @@ struct SyncReader {
             case "acknowledged": request.acknowledged = try reader.readCount()
             case "dataSet": request.dataSet = try reader.readName()
             case "lineage": request.lineage = try reader.readName(most: Limits.lineageBytes)
+            case "partOf": request.partOf = try reader.readMark()
             case "schema": request.schema = try reader.readName()
             case "purged": request.purged = try reader.readReceipt()
             case "check": request.check = try reader.readCheckRequest()

@@ -18,6 +18,13 @@ struct SyncWriter {
         json.member("acknowledged", request.acknowledged)
         json.member("dataSet", request.dataSet)
         json.member("lineage", request.lineage)
+        if let mark = request.partOf {
+            json.name("partOf")
+            json.beginObject()
+            json.member("revision", mark.revision)
+            json.member("lineage", mark.lineage)
+            json.endObject()
+        }
         json.member("schema", request.schema)
         json.member("rules", request.rules)
         json.member("rows", request.wantsRows ? true : nil)

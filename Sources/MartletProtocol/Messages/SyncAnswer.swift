@@ -31,6 +31,11 @@ package struct SyncAnswer: Hashable, Sendable {
     /// The accepted sets, then the refused ones.
     package var changeSets: [ChangeSet]
 
+    /// Where the answer leads to; nil if it names no lineage.
+    package var end: HistoryMark? {
+        lineage.map { HistoryMark(revision: maxRevision, lineage: $0) }
+    }
+
     package init(maxRevision: Revision, more: Bool = false, changeSets: [ChangeSet] = []) {
         self.maxRevision = maxRevision
         self.more = more

@@ -17,6 +17,9 @@ package struct SyncRequest: Hashable, Sendable {
     package var dataSet: String?
     /// The chained hash of the log entry `maxRevision`, as the server named it.
     package var lineage: String?
+    /// The end of the answer of which the device has applied some entries, and not yet all. It names no
+    /// lineage then.
+    package var partOf: HistoryMark?
     /// The fingerprint of the device's schema.
     package var schema: String?
     /// The fingerprint of the rules that the device has; nil if it has none.

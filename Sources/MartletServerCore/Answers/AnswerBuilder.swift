@@ -129,25 +129,28 @@ struct AnswerBuilder {
     }
 
     /// Returns the problem with a request that names another hash at its revision than this log
-    /// has; nil if there is none.
+    /// has, or at the end of the answer that its device has in part; nil if there is none.
     func lineageProblem(
         _ request: SyncRequest, head: LogHead
     ) throws(Failure) -> Problem? {
-        guard let named = request.lineage else { return nil }
+        let own = request.lineage.map {
+            HistoryMark(revision: request.maxRevision, lineage: $0)
+        }
+        guard let named = own ?? request.partOf else { return nil }
         var known: LineageHash?
-        if request.maxRevision == head.revision {
+        if named.revision == head.revision {
             known = head.hash
-        } else if let held = cache.hash(at: request.maxRevision) {
+        } else if let held = cache.hash(at: named.revision) {
             known = held
         } else {
             guard let log else { throw .notInMemory }
             do throws(StorageFault) {
-                known = try log.hash(at: request.maxRevision)
+                known = try log.hash(at: named.revision)
             } catch {
                 throw .fault(error)
             }
         }
-        return known?.text == DeviceLineage(named).hash ? nil : RequestCheck.lineage
+        return known?.text == DeviceLineage(named.lineage).hash ? nil : RequestCheck.lineage
     }
 
     /// Returns the log's hash after an entry.

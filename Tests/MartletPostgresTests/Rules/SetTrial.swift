@@ -115,9 +115,11 @@ struct SetTrial {
                         let id = RecordID(statement.values[index]), id.isTemporary
                     else { continue }
                     let key = Key(type: tables[target].name, id: id)
-                    let known = created[key] ?? permanent(key)
-                    if known == nil { judgement.isLoose = true }
-                    statement.values[index] = known?.value ?? .null
+                    guard let known = created[key] ?? permanent(key) else {
+                        judgement.isLoose = true
+                        continue
+                    }
+                    statement.values[index] = known.value
                 }
                 if changes.create.contains(id) {
                     statement.omitDefaults()

@@ -29,8 +29,9 @@ final class ViewsReference {
     /// How many records came to devices or left them while they were settled, how many they had in all
     /// comparisons, and how many there were; and how many saves a device's constraints refused.
     private var rows = (moved: 0, shown: 0, all: 0, invalid: 0)
-    /// The saves about which devices and the server were compared, and those that both refused.
-    private var verdicts = (all: 0, early: 0)
+    /// The saves about which devices and the server were compared; those that the device refused; and
+    /// those of new records among them that the server did not refuse.
+    private var verdicts = (all: 0, early: 0, temporary: 0)
     /// How often a person's roles or claims changed, and how often the rules.
     private var rights = (changed: 0, replaced: 0)
     private var story: [String] = []
@@ -63,7 +64,7 @@ final class ViewsReference {
             "cut": world.counts.cut, "begun": world.counts.begun, "moved": rows.moved,
             "shown": rows.shown, "all": rows.all, "judged": verdicts.all, "early": verdicts.early,
             "changed": rights.changed, "replaced": rights.replaced, "invalid": rows.invalid,
-            "violating": world.counts.violating,
+            "violating": world.counts.violating, "temporary": verdicts.temporary,
         ]
     }
 
@@ -224,18 +225,24 @@ final class ViewsReference {
             chance = start
             try save(index, judges: false)
         }
+        let store = try seats[index].device.store
+        let makesRecords = try !store.local.rows(
+            "SELECT 1 FROM martlet_changes WHERE typeof(id) = 'integer' AND id < 0 LIMIT 1"
+        ).isEmpty
         try exchange(index)
-        let parked = try seats[index].device.store.parked()
+        let parked = try store.parked()
         // A condition that compares ids may judge a temporary one in another way.
+        let isTemporary = refusal != nil && parked.isEmpty && makesRecords
         let agrees =
             refusal == nil
             ? !parked.contains { set in
                 set.reason == .permission && !set.changes.contains { $0.id.isTemporary }
-            } : !parked.isEmpty
+            } : !parked.isEmpty || isTemporary
         guard agrees else {
             let viewer = world.viewer(seats[index].principal)
             throw ReferenceFailure("\(viewer): \(refusal?.message ?? "allowed"), but \(parked)")
         }
+        verdicts.temporary += isTemporary ? 1 : 0
         verdicts.early += refusal == nil ? 0 : 1
         verdicts.all += 1
     }

@@ -56,6 +56,8 @@ struct ViewsReferenceTests {
         }
         #expect(counts["violating"] ?? 0 >= worlds / 50, "\(counts)")
         #expect((counts["unclear"] ?? 0) * 8 < (counts["accepted"] ?? 0), "\(counts)")
+        // Few conditions compare ids by order.
+        #expect((counts["temporary"] ?? 0) <= worlds / 50 + 1, "\(counts)")
         let (shown, all) = (counts["shown"] ?? 0, counts["all"] ?? 0)
         #expect(shown * 10 > all && shown * 10 < all * 9, "\(counts)")
         if Self.environment["MARTLET_REFERENCE_WORLDS"] != nil { print("\(Self.seeds): \(counts)") }

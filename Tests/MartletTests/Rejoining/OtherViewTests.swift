@@ -77,7 +77,7 @@ struct OtherViewTests {
         #expect(try mine.store.standing.lineage == nil)
         try mine.beginRefetching()
         #expect(try mine.store.standing.refetching?.goal == 2)
-        #expect(try mine.store.standing.former?.revision == 1)
+        #expect(try mine.store.standing.former?.revision == 3)
 
         var sent: [String] = []
         var isFirst = true

@@ -100,6 +100,44 @@ struct RejoiningTests {
         }
     }
 
+    @Test("a device that stopped between two entries of an answer overwrites nothing unseen")
+    func betweenEntries() throws {
+        let (world, mine, other) = try world("entries")
+        let backup = try world.restoredServer()
+        for number in 1...3 {
+            try other.write { try $0.update("teams", .integer(Int64(number)), ["city": "Lost"]) }
+        }
+        try other.sync(with: world.server)
+        mine.pace.sliceRecords = 1
+        mine.isAlone = true
+        mine.close()
+        try mine.open()
+        // The device stops after the first of three entries.
+        #expect(throws: Stopped.self) {
+            try mine.sync(with: world.server) {
+                if try $0.revision == 4 { throw Stopped() }
+            }
+        }
+        #expect(try mine.store.standing.lineage == nil)
+        mine.close()
+        try mine.open()
+        try mine.write { try $0.update("teams", .integer(1), ["name": "Mine 1"]) }
+
+        let third = try world.device()
+        try third.sync(with: backup)
+        try third.write { try $0.update("teams", .integer(1), ["name": "Theirs 1"]) }
+        for _ in 0..<4 { try third.write { try $0.insert("teams", ["name": "New"]) } }
+        try third.sync(with: backup)
+        try mine.sync(with: backup)
+        #expect(mine.errors.isEmpty)
+        try third.sync(with: backup)
+        #expect(try mine.store.confirmedState() == third.store.confirmedState())
+        #expect(try teams(third).contains("1 Theirs 1"))
+        #expect(try mine.store.parked().map(\.reason) == [.stale])
+    }
+
+    private struct Stopped: Error {}
+
     @Test("a history that was overwritten since: edits of what others changed wait for a person")
     func overwritten() throws {
         let (world, mine, other) = try world("overwritten")
