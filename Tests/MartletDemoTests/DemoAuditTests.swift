@@ -122,6 +122,9 @@ struct DemoAuditTests {
             change(&bad)
             #expect(!bad.isGood)
         }
+        good.live.withinSecond = 0
+        good.judgesLive = false
+        #expect(good.isGood)
     }
 
     @Test(

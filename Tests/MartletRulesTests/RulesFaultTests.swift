@@ -135,6 +135,12 @@ struct RulesFaultTests {
                 CREATE POLICY q ON players USING (team_id IN (SELECT id FROM teams));
                 """, "line 1, column 15: the policies of “teams” read “teams” again"
             ),
+            (
+                """
+                CREATE POLICY p ON teams USING (true) WITH CHECK (id IN (SELECT team_id FROM players));
+                CREATE POLICY q ON teams FOR INSERT WITH CHECK (id NOT IN (SELECT id FROM teams));
+                """, "line 2, column 15: the policies of “teams” read “teams” again"
+            ),
         ])
     func statements(text: String, words: String) throws {
         let fault = try #require(Self.fault(text))

@@ -8,9 +8,9 @@ extension CommandDescription {
         discussion: """
             Starts the real server, loads about 110,000 records through one device, brings up the
             others, lets all of them work on- and offline over a network that loses a fifth of the
-            answers, connects them to see each other's saves at once (fails where less than 95 % of the
-            sights take a second or less) while one more joins from a snapshot, and then looks for
-            every save in the server's log and in every device's file.
+            answers, connects them to see each other's saves at once (fails if less than 95 % of the
+            sights take a second or less, except with --small) while one more joins from a
+            snapshot, and then looks for every save in the server's log and in every device's file.
             Every fifth device is one of a coach, who sees the players of his clubs by policies
             (rules.sql in DIR), and whose clubs change. The demo looks for hidden records in the
             bytes of his device's files. With --data everyone sees everything.

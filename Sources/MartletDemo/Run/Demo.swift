@@ -53,6 +53,7 @@ public struct Demo: Sendable {
             network: try network(access, backEnd, faults, meter, line))
         var report = DemoReport()
         report.seed = options.seed
+        report.judgesLive = options.size != .small
         let clock = ContinuousClock()
         for stage in [load(data), fill, work(with: backEnd, data.roles)] {
             report.seconds.append(try await clock.measure { try await stage(team) })

@@ -4,19 +4,23 @@ internal import MartletModel
 ///
 /// The rows that a policy reads obey the SELECT policies of their types, and so do the rows that
 /// these read. A policy may read its own type if the SELECT policies of that type read nothing: a
-/// policy FOR INSERT that looks for another row, say.
+/// policy FOR INSERT that looks for another row, say. For this, PostgreSQL counts what a policy FOR
+/// ALL reads in its WITH CHECK, too.
 struct PolicyCycles {
     /// The types whose rows the SELECT policies of a type read.
     private let selected: [Set<Int>]
+    /// Whether the policies of a type that apply to SELECT read anything.
+    private let reads: [Bool]
     private let program: RulesProgram
 
     init(_ program: RulesProgram) {
         self.program = program
-        selected = program.policies.enumerated().map { type, policies in
-            guard program.isSecured[type] else { return [] }
-            return policies.filter { $0.command == nil || $0.command == .select }
-                .reduce(into: Set()) { $0.formUnion($1.usingTypes) }
+        let policies = program.policies.enumerated().map { type, policies in
+            program.isSecured[type]
+                ? policies.filter { $0.command == nil || $0.command == .select } : []
         }
+        selected = policies.map { $0.reduce(into: Set()) { $0.formUnion($1.usingTypes) } }
+        reads = policies.map { $0.contains { !$0.usingTypes.union($0.checkTypes).isEmpty } }
     }
 
     /// - Throws: `RulesFault` at the first policy that leads back to its type.
@@ -24,7 +28,7 @@ struct PolicyCycles {
         for statement in statements {
             guard case .createPolicy(let text) = statement.content,
                 let type = program.schema.index(of: text.type.name), program.isSecured[type],
-                !selected[type].isEmpty,
+                reads[type],
                 let policy = program.policies[type].first(where: {
                     $0.name.hasSameBytes(as: text.name.name)
                 })
