@@ -292,13 +292,23 @@ struct PurgeTests {
         let reader = try late.connection()
         try reader.execute("BEGIN; SELECT count(*) FROM teams;")
         try exchange(device, as: Self.bob)
+        #expect(try late.store.unremovedReason == nil)
         try exchange(late, as: Self.bob)
         #expect(
             try purges().sorted() == [
                 "bob: confirmed, 3, 0", "bob: waits, 0, 3", "olga: sees all, 0, 0",
             ])
+        let reason = try #require(try late.store.unremovedReason)
+        #expect(reason.contains("reading the file") && reason.contains("end its read transaction"))
+        #expect(try device.store.unremovedReason == nil)
+        // It is told once: another attempt writes nothing.
+        func size() -> Int { late.disk.contents(of: "device.sqlite-wal")?.count ?? 0 }
+        let written = size()
+        #expect(try late.store.removeTraces(pages: 8))
+        #expect(size() == written && written > 0)
         try reader.execute("COMMIT")
         try exchange(late, as: Self.bob)
+        #expect(try late.store.unremovedReason == nil)
         #expect(try purges().prefix(2) == ["bob: confirmed, 3, 0", "bob: confirmed, 3, 0"])
         // Both had the same, and removed it.
         let sums = try device.store.standing.removed
@@ -347,6 +357,7 @@ struct PurgeTests {
         #expect(try device.store.standing.hasTraces)
         let reason = try #require(try device.store.unremovedReason)
         #expect(reason.hasPrefix("the full-text index “older” cannot be merged: "), "\(reason)")
+        #expect(reason.hasSuffix("; rebuild the index, or drop it"), "\(reason)")
         #expect(try purges().first == "bob: waits, 0, 3")
         try connection.execute("INSERT INTO older(older) VALUES ('rebuild')")
         try exchange(device, as: Self.bob)

@@ -124,6 +124,11 @@ struct CommandRunTests {
         #expect(FailureReport(error).sentence.hasPrefix("b.sqlite can only be read by this user"))
         let fault = SyncError(.busy, "the storage is away; send the same again")
         #expect(FailureReport(fault).sentence.contains("the same again. Nothing is lost"))
+        let disk = FailureReport(SyncError(.storage, "The device's file failed: disk I/O error."))
+        #expect(
+            disk.sentence.hasSuffix("See that the disk has space and is sound, then run it again."))
+        let index = FailureReport(SyncError(.file, "An index is wrong. Drop it."))
+        #expect(index.sentence == "An index is wrong. Drop it." && index.code == .failed)
     }
 
     @Test("status counts what was written in a table that is gone")

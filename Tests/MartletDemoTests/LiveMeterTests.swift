@@ -67,10 +67,10 @@ struct LiveMeterTests {
             TransportAnswer(status: 200, body: [])
         }
 
-        func manifest() async throws(TransportFailure) -> SnapshotManifest? { nil }
+        func manifest(client: String?) async throws(TransportFailure) -> SnapshotManifest? { nil }
 
         func open(
-            _ part: SnapshotManifest.Part, from offset: Int64, tag: String?
+            _ part: SnapshotManifest.Part, from offset: Int64, tag: String?, client: String?
         ) async throws(TransportFailure) -> SnapshotBytes {
             SnapshotBytes(offset: 0, tag: nil) { () async throws(TransportFailure) in nil }
         }

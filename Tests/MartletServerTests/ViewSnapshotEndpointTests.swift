@@ -2,6 +2,7 @@ import CompressionKit
 import Foundation
 import MartletModel
 import MartletProtocol
+import MartletServerCore
 import SocketTalk
 import Synchronization
 import Testing
@@ -24,7 +25,10 @@ struct ViewSnapshotEndpointTests {
         let clock: TestClock
         let tokens: [String: String]
 
-        init(_ limits: (inout ViewSnapshotLimits) -> Void = { _ in }) async throws {
+        /// - Parameter every: The revisions after which there is a snapshot of everything.
+        init(
+            every: Int64 = 10_000, _ limits: (inout ViewSnapshotLimits) -> Void = { _ in }
+        ) async throws {
             let folder = TemporaryFolder()
             let store = try TokenStore(directory: folder.path)
             var tokens: [String: String] = [:]
@@ -41,6 +45,7 @@ struct ViewSnapshotEndpointTests {
             self.clock = clock
             live = try await LiveServer(folder: folder) { configuration in
                 configuration.rules = Array(ViewSnapshotEndpointTests.rules.utf8)
+                configuration.snapshotEvery = every
                 configuration.viewSnapshots.leastRecords = 2
                 limits(&configuration.viewSnapshots)
                 configuration.now = { clock.value }
@@ -68,8 +73,10 @@ struct ViewSnapshotEndpointTests {
 
         func bearer(_ user: String) -> String { "Authorization: Bearer \(tokens[user] ?? "")" }
 
+        /// Asks for a snapshot for the person's device.
         func ask(_ user: String) async throws -> SnapshotManifest? {
-            let answer = try await live.request("GET", "/snapshot", headers: [bearer(user)])
+            let answer = try await live.request(
+                "GET", "/snapshot?client=\(user)1", headers: [bearer(user)])
             guard answer.status == 200 else {
                 #expect(answer.status == 404 && answer.kind == "noSnapshot")
                 return nil
@@ -89,17 +96,30 @@ struct ViewSnapshotEndpointTests {
         }
 
         /// Fetches a file as gzip.
-        func file(_ hash: String, _ user: String) async throws -> (status: Int, body: [UInt8]) {
+        /// - Parameter device: The device that asks; nil for that of the person.
+        func file(
+            _ hash: String, _ user: String, for device: String? = nil
+        ) async throws -> (status: Int, body: [UInt8]) {
             let client = RawClient(port: live.port)
             await client.send(
                 [
-                    "GET /snapshot/\(hash) HTTP/1.1", "Host: localhost", "Connection: close",
+                    "GET /snapshot/\(hash)?client=\(device ?? "\(user)1") HTTP/1.1",
+                    "Host: localhost", "Connection: close",
                     bearer(user), "", "",
                 ].joined(separator: "\r\n"))
             let bytes = await client.readBytes()
             let end = try #require(bytes.firstRange(of: [13, 10, 13, 10]))
             let head = try LiveServer.answer(Array(bytes[..<end.upperBound]))
             return (head.status, Array(bytes[end.upperBound...]))
+        }
+
+        /// The devices, with what they have confirmed.
+        var devices: [String] {
+            get throws {
+                try PurgeReport.files(in: live.folder.path).flatMap(\.devices).map {
+                    "\($0.clientID) \($0.state.rawValue)"
+                }
+            }
         }
 
         /// The files of snapshots of views.
@@ -126,17 +146,17 @@ struct ViewSnapshotEndpointTests {
         let club = try await Club { $0.leastRecords = 100 }
         try await waitUntil("none is promised") {
             let answer = try await club.live.request(
-                "GET", "/snapshot", headers: [club.bearer("ann")])
+                "GET", "/snapshot?client=ann1", headers: [club.bearer("ann")])
             #expect(answer.status == 404 && answer.kind == "noSnapshot")
             return !answer.body.contains("retryAfter")
         }
-        #expect(try club.files == [])
+        try await waitUntil("no file is kept") { try club.files == [] }
         let late = try await club.live.request(
-            "GET", "/snapshot", headers: [club.bearer("ann")])
+            "GET", "/snapshot?client=ann1", headers: [club.bearer("ann")])
         #expect(!late.body.contains("retryAfter"))
         club.clock.advance(ViewSnapshots.longPause)
         let later = try await club.live.request(
-            "GET", "/snapshot", headers: [club.bearer("ann")])
+            "GET", "/snapshot?client=ann1", headers: [club.bearer("ann")])
         #expect(later.body.contains("\"retryAfter\":10"))
     }
 
@@ -163,6 +183,54 @@ struct ViewSnapshotEndpointTests {
             #expect(try await club.file(part.hash, other).status == 404)
         }
         #expect(try await club.ask("cyd") == nil)
+        await club.live.stop()
+    }
+
+    @Test("the server notes which device gets the file, and gives it to no program without a name")
+    func devices() async throws {
+        let club = try await Club()
+        let manifest = try await club.manifest("ann")
+        let hash = try #require(manifest.parts.first).hash
+        #expect(try club.devices == [])
+        for path in ["/snapshot", "/snapshot/\(hash)"] {
+            let answer = try await club.live.request("GET", path, headers: [club.bearer("ann")])
+            #expect(answer.status == 404 && answer.body.contains("name the device"))
+            #expect(answer.kind == (path == "/snapshot" ? "noSnapshot" : "noSnapshotFile"))
+            let strange = try await club.live.request(
+                "GET", "\(path)?name=ann1", headers: [club.bearer("ann")])
+            #expect(strange.status == 400 && strange.kind == "malformed")
+        }
+        #expect(try club.devices == [])
+        #expect(try await club.file(hash, "ann").status == 200)
+        #expect(try club.devices == ["ann1 waits"])
+        #expect(try await club.file(hash, "bob", for: "ann1").status == 403)
+        #expect(try await club.file(hash, "bob", for: "b%00").status == 400)
+        #expect(try club.devices == ["ann1 waits"])
+        await club.live.stop()
+    }
+
+    @Test("a device that gets a snapshot of everything counts as one that has everything")
+    func everything() async throws {
+        let club = try await Club(every: 1)
+        let hash = try #require(try await club.manifest("olga").parts.first).hash
+        let pull = #"{"clientId":"c1","maxRevision":0,"changeSets":[]}"#
+        let cyd = club.tokens["cyd"] ?? ""
+        #expect(try await club.live.sync(pull, token: cyd).status == 200)
+        #expect(try club.devices == ["c1 waits"])
+        // Cyd becomes one of the office.
+        let chief = try TokenStore(directory: club.live.folder.path).create(
+            dataSet: "league", user: "cyd", roles: ["office"], now: 1
+        ).token
+        let whole = try await club.live.request(
+            "GET", "/snapshot/\(hash)?client=c1", headers: ["Authorization: Bearer \(chief)"])
+        #expect(whole.status == 200)
+        #expect(try club.devices == ["c1 sees all"])
+        #expect(try await club.file(hash, "olga", for: "c1").status == 403)
+        #expect(try await club.file(hash, "olga").status == 200)
+        let unnamed = try await club.live.request(
+            "GET", "/snapshot/\(hash)", headers: [club.bearer("olga")])
+        #expect(unnamed.status == 200)
+        #expect(try club.devices == ["c1 sees all"])
         await club.live.stop()
     }
 

@@ -118,14 +118,14 @@ struct DataSetProofTests {
             try await exchanging.exchange(body)
         }
 
-        func manifest() async throws(TransportFailure) -> SnapshotManifest? {
-            try await fetching.manifest()
+        func manifest(client: String?) async throws(TransportFailure) -> SnapshotManifest? {
+            try await fetching.manifest(client: client)
         }
 
         func open(
-            _ part: SnapshotManifest.Part, from offset: Int64, tag: String?
+            _ part: SnapshotManifest.Part, from offset: Int64, tag: String?, client: String?
         ) async throws(TransportFailure) -> SnapshotBytes {
-            try await fetching.open(part, from: offset, tag: tag)
+            try await fetching.open(part, from: offset, tag: tag, client: client)
         }
     }
 
@@ -174,14 +174,14 @@ struct DataSetProofTests {
             try await told.exchange(body)
         }
 
-        func manifest() async throws(TransportFailure) -> SnapshotManifest? {
-            try await source.manifest()
+        func manifest(client: String?) async throws(TransportFailure) -> SnapshotManifest? {
+            try await source.manifest(client: client)
         }
 
         func open(
-            _ part: SnapshotManifest.Part, from offset: Int64, tag: String?
+            _ part: SnapshotManifest.Part, from offset: Int64, tag: String?, client: String?
         ) async throws(TransportFailure) -> SnapshotBytes {
-            try await source.open(part, from: offset, tag: tag)
+            try await source.open(part, from: offset, tag: tag, client: client)
         }
     }
 

@@ -150,14 +150,16 @@ final class SeedingFixture {
         return rows + ["\(manifest.dataSet)|\(manifest.lineage)|\(manifest.revision)"]
     }
 
+    /// - Returns: The name of the device, if it has no file yet and the server may know it.
+    @discardableResult
     func seed(
         from source: (any SnapshotSource)?, _ seeding: Seeding = .server,
         schema: SchemaSource = .script(SeedingFixture.script), faults: FileFaults? = nil
-    ) async throws {
+    ) async throws -> String? {
         var options = ClientOptions()
         // A pause after a cut has a test of its own.
         options.sleep = { _ in }
-        try await Seeder(path: device, schema: schema, options: options, faults: faults)
+        return try await Seeder(path: device, schema: schema, options: options, faults: faults)
             .run(seeding, from: source, proof: nil)
     }
 }
@@ -172,6 +174,10 @@ final class FakeSource: SnapshotSource {
         var packed: [String: [UInt8]]
         var manifests = 0
         var manifest: SnapshotManifest?
+        /// The names of devices, one for each request.
+        var clients: [String?] = []
+        /// A name that belongs to another user; nil for none.
+        var bound: String?
     }
 
     private let state: Mutex<State>
@@ -184,6 +190,11 @@ final class FakeSource: SnapshotSource {
     /// The offsets asked for, in order.
     var opened: [Int64] { state.withLock { $0.opened } }
     var manifests: Int { state.withLock { $0.manifests } }
+    /// The names of the devices that asked, one for each request.
+    var clients: [String?] { state.withLock { $0.clients } }
+
+    /// Refuses the files to a device, which belongs to another user.
+    func refuse(_ client: String?) { state.withLock { $0.bound = client } }
 
     func set(tag: String) { state.withLock { $0.tag = tag } }
 
@@ -197,18 +208,25 @@ final class FakeSource: SnapshotSource {
         }
     }
 
-    func manifest() async throws(TransportFailure) -> SnapshotManifest? {
+    func manifest(client: String?) async throws(TransportFailure) -> SnapshotManifest? {
         state.withLock { state in
             state.manifests += 1
+            state.clients.append(client)
             return state.manifest
         }
     }
 
     func open(
-        _ part: SnapshotManifest.Part, from offset: Int64, tag: String?
+        _ part: SnapshotManifest.Part, from offset: Int64, tag: String?, client: String?
     ) async throws(TransportFailure) -> SnapshotBytes {
+        if let client, state.withLock({ $0.bound == client }) {
+            throw TransportFailure(
+                message: "bound", status: 403,
+                problem: Problem(status: 403, kind: "clientBound", detail: "bound"))
+        }
         let (found, current, cut) = state.withLock { state in
             state.opened.append(offset)
+            state.clients.append(client)
             return (
                 state.packed[part.hash], state.tag,
                 state.cuts.isEmpty ? nil : state.cuts.removeFirst()

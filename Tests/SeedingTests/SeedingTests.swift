@@ -64,6 +64,80 @@ struct SeedingTests {
         #expect(names.count == 2)
     }
 
+    @Test("a device without a file names itself, and has that name when it has one")
+    func namesInRequests() async throws {
+        let fixture = try SeedingFixture()
+        func name() throws -> String? {
+            try LocalStore(readingFrom: fixture.device).textState("clientID")
+        }
+        // It is the same in the call that goes on with the download.
+        let cut = fixture.source(cut: [5_000, -1, -1, -1])
+        #expect(await kind { try await fixture.seed(from: cut) } == .offline)
+        try await fixture.seed(from: cut)
+        #expect(cut.clients.count == 6)
+        let kept = try name()
+        #expect(kept != nil && Set(cut.clients) == [kept])
+        try fixture.removeDevice()
+        // Also if rows have to be copied into the file, and if there is no snapshot in the end.
+        let copied = fixture.source()
+        try await fixture.seed(from: copied, schema: .script(Self.watching))
+        #expect(try copied.clients == [name(), name()])
+        try fixture.removeDevice()
+        let gone = FakeSource(manifest: fixture.manifest, packed: [:], cuts: [])
+        let left = try await fixture.seed(from: gone)
+        #expect(left != nil && Set(gone.clients) == [left])
+        #expect(try fixture.left() == [])
+        let none = FakeSource(manifest: nil, packed: [:], cuts: [])
+        var options = ClientOptions()
+        options.seeding = .server
+        let source = Silent(source: none)
+        let client = try await MartletClient.open(
+            path: fixture.device, schema: SeedingFixture.script, transport: source, options: options
+        )
+        #expect(none.clients == [try await client.status().clientID])
+        await client.close()
+    }
+
+    /// A schema with a trigger that has to see each row.
+    private static let watching =
+        SeedingFixture.script + """
+            CREATE TABLE sightings (team INTEGER PRIMARY KEY);
+            CREATE TRIGGER sees AFTER INSERT ON teams BEGIN INSERT INTO sightings VALUES (NEW.id); END;
+            """
+
+    /// A server that answers no exchange.
+    private struct Silent: Transport, SnapshotSource {
+        let source: FakeSource
+
+        func exchange(_ body: [UInt8]) async throws(TransportFailure) -> TransportAnswer {
+            throw TransportFailure(message: "no answer")
+        }
+
+        func manifest(client: String?) async throws(TransportFailure) -> SnapshotManifest? {
+            try await source.manifest(client: client)
+        }
+
+        func open(
+            _ part: SnapshotManifest.Part, from offset: Int64, tag: String?, client: String?
+        ) async throws(TransportFailure) -> SnapshotBytes {
+            try await source.open(part, from: offset, tag: tag, client: client)
+        }
+    }
+
+    @Test("a download that another user began is fetched again, under another name")
+    func anothersDownload() async throws {
+        let fixture = try SeedingFixture()
+        let source = fixture.source(cut: [5_000, -1, -1, -1])
+        #expect(await kind { try await fixture.seed(from: source) } == .offline)
+        let first = try #require(source.clients.last ?? nil)
+        source.refuse(first)
+        try await fixture.seed(from: source)
+        let name = try LocalStore(readingFrom: fixture.device).textState("clientID")
+        #expect(name != first && source.clients.last == name)
+        #expect(source.opened.last == 0 && source.manifests == 2)
+        #expect(try SeedingFixture.content(fixture.device) == fixture.expected())
+    }
+
     @Test("a download cut anywhere goes on there, and ends with the same file")
     func cutsOfDownload() async throws {
         let fixture = try SeedingFixture()

@@ -136,16 +136,18 @@ private final class HeldTransport: LiveTransport, SnapshotSource {
         try await server.deltas(cursor, receive: receive)
     }
 
-    func manifest() async throws(TransportFailure) -> SnapshotManifest? {
-        try await server.manifest()
+    func manifest(
+        client: String? = nil
+    ) async throws(TransportFailure) -> SnapshotManifest? {
+        try await server.manifest(client: client)
     }
 
     func open(
-        _ part: SnapshotManifest.Part, from offset: Int64, tag: String?
+        _ part: SnapshotManifest.Part, from offset: Int64, tag: String?, client: String?
     ) async throws(TransportFailure) -> SnapshotBytes {
         if part.name != "early" {
             for await _ in gate {}
         }
-        return try await server.open(part, from: offset, tag: tag)
+        return try await server.open(part, from: offset, tag: tag, client: client)
     }
 }

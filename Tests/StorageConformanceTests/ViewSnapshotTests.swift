@@ -184,6 +184,103 @@ struct ViewSnapshotTests {
         #expect(dan.beginnings == 1 && !dan.heard.contains(#/"delete":\[[^\]]/#))
     }
 
+    private static func states(_ server: TestDataSet) throws -> [String] {
+        try DevicePurges(prefix: "martlet_").list { query in
+            try server.rows(query).split(separator: "\n").map { line in
+                line.split(separator: "|", omittingEmptySubsequences: false)
+                    .map { $0 == "-" ? nil : String($0) }
+            }
+        }.map { "\($0.clientID) \($0.state.rawValue)" }
+    }
+
+    private static func claim(
+        _ made: Made, of person: Principal, for device: String, _ server: TestDataSet
+    ) throws -> DataSetNode.SnapshotClaim {
+        try #require(
+            try server.node.snapshotClaim(
+                of: person, for: device, among: [made.name: made.snapshot], now: server.now))
+    }
+
+    /// Confirms that nothing hidden is left on a device.
+    private static func confirm(_ device: ViewedDevice, to server: TestDataSet) throws {
+        let text = """
+            {"clientId":"\(device.name)","maxRevision":\(device.revision),\
+            "lineage":"\(device.lineage ?? "")","purged":{"view":\(device.view ?? 0),\
+            "revision":\(device.revision),"removed":[0,"0000000000000000"]},"changeSets":[]}
+            """
+        _ = try server.process([text], as: device.principal)[0].get()
+    }
+
+    @Test(
+        "count as given to the device that gets the file, also if it never comes again",
+        arguments: StorageKind.all)
+    func givenToDevices(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        let writer = Principal(name: "w", user: "ann", roles: ["coach", "writer"])
+        let chief = Principal(name: "c", user: "ann", roles: ["office"])
+        let device = ViewedDevice("a1", Self.ann)
+        try device.exchange(with: server)
+        try Self.confirm(device, to: server)
+        #expect(try Self.states(server) == ["a1 confirmed", "d1 sees all"])
+        // One of the view that the device has already changes nothing.
+        let (own, other) = (
+            try Self.make(server, for: Self.ann), try Self.make(server, for: writer)
+        )
+        #expect(try Self.claim(own, of: Self.ann, for: "a1", server).granted != nil)
+        #expect(try Self.states(server)[0] == "a1 confirmed")
+        // Another token, a snapshot, and then nothing more.
+        #expect(try Self.claim(other, of: writer, for: "a1", server).granted == other.snapshot)
+        #expect(try Self.states(server)[0] == "a1 waits")
+        try server.restart()
+        try server.secure(by: Self.rules)
+        #expect(try Self.states(server)[0] == "a1 waits")
+        try device.exchange(with: server)
+        try Self.confirm(device, to: server)
+        #expect(try Self.states(server)[0] == "a1 confirmed")
+        // Everything, with memory that knows and does not know the device.
+        for round in 0..<2 {
+            if round == 1 {
+                try server.restart()
+                try server.secure(by: Self.rules)
+            }
+            let problem = try server.node.noteEverything(givenTo: "a1", of: chief, now: server.now)
+            #expect(problem == nil)
+            #expect(try Self.states(server)[0] == "a1 sees all")
+            try device.exchange(with: server)
+            try Self.confirm(device, to: server)
+            #expect(try Self.states(server)[0] == "a1 confirmed")
+        }
+        // A device that the server does not know yet.
+        #expect(try Self.claim(own, of: Self.ann, for: "a2", server).granted != nil)
+        #expect(
+            try server.node.noteEverything(givenTo: "c1", of: chief, now: server.now) == nil)
+        #expect(try Self.states(server) == ["a1 confirmed", "a2 waits", "d1 sees all"])
+    }
+
+    @Test("are not for a device of somebody else, nor for one too many", arguments: StorageKind.all)
+    func notForDevice(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        try ViewedDevice("a1", Self.ann).exchange(with: server)
+        let made = try Self.make(server, for: Self.bob)
+        server.node.devicesPerUser = 1
+        func problem(_ person: Principal, _ device: String) throws -> String? {
+            let claim = try Self.claim(made, of: person, for: device, server)
+            return claim.problem?.kind
+        }
+        #expect(try problem(Self.bob, "a1") == "clientBound")
+        #expect(try problem(Self.bob, "b1") == nil)
+        #expect(try problem(Self.bob, "b2") == "tooManyDevices")
+        #expect(try problem(Self.ann, "a1") == nil)
+        for name in ["", "b\u{0}"] {
+            #expect(try problem(Self.bob, name) == "invalidRequest")
+        }
+        let chief = Principal(name: "c", user: "bob", roles: ["office"])
+        #expect(
+            try server.node.noteEverything(givenTo: "a1", of: chief, now: server.now)?.kind
+                == "clientBound")
+        #expect(try Self.states(server) == ["a1 waits", "b1 waits", "d1 sees all"])
+    }
+
     @Test("are not made of a view that is older than the rows", arguments: [StorageKind.file])
     func old(kind: StorageKind) async throws {
         let server = try await Self.server(kind)

@@ -129,7 +129,8 @@ struct ViewTests {
         }
         let stopped = #""clientId":"d5","protocol":1,"maxRevision":1"#
         #expect(try problem(stopped, Self.ann) == "view")
-        #expect(try problem(stopped, Self.office) == nil)
+        let other = #""clientId":"d4","protocol":1,"maxRevision":1"#
+        #expect(try problem(other, Self.office) == nil)
         // It has nothing yet, or is a program that keeps to its own records.
         #expect(
             try problem(#""clientId":"d6","protocol":1,"maxRevision":0"#, Self.ann) == nil)
@@ -367,6 +368,48 @@ struct ViewTests {
         try devices[1].exchange(with: server)
         _ = try confirm(1, 1).get()
         #expect(try Self.purges(server)[1] == "a2 confirmed, 1 \(sum), 0")
+    }
+
+    @Test(
+        "a device that got rows and never came again is listed, and waits",
+        arguments: StorageKind.all)
+    func neverAgain(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        func names() throws -> [String] {
+            try Self.purges(server).map { String($0.prefix { $0 != "," }) }
+        }
+        let before = try names()
+        // One whose user sees everything, and a program that is no device.
+        try ViewedDevice("o1", Self.office).exchange(with: server)
+        _ = try server.process([#"{"maxRevision":0,"changeSets":[]}"#], as: Self.ann)[0].get()
+        // One that had asked before there were policies.
+        try server.secure(by: nil)
+        let early = ViewedDevice("a1", Self.ann)
+        try early.exchange(with: server)
+        #expect(try names() == before)
+        try server.secure(by: Self.rules)
+        try ViewedDevice("a2", Self.ann).exchange(with: server, rounds: 1)
+        #expect(try names().filter { !before.contains($0) } == ["a2 waits"])
+        early.lie(revision: 0, lineage: nil)
+        try early.exchange(with: server, rounds: 1)
+        #expect(try names().filter { !before.contains($0) } == ["a1 waits", "a2 waits"])
+        // Memory answers it only now.
+        let text = """
+            {"clientId":"a3","protocol":1,"maxRevision":\(early.revision),\
+            "lineage":"\(early.lineage ?? "")","changeSets":[]}
+            """
+        let request = try server.admitted(text, as: Self.ann)
+        guard case .needsNode = server.node.feed.answer(to: request) else {
+            Issue.record("memory answered a device that is listed nowhere")
+            return
+        }
+        server.node.devicesPerUser = 2
+        let tooMany = try server.process([text], as: Self.ann)[0]
+        guard case .failure(let problem) = tooMany else {
+            Issue.record("a device that cannot be listed got rows")
+            return
+        }
+        #expect(problem.kind == "tooManyDevices")
     }
 
     @Test("without policies, devices get entries as before", arguments: StorageKind.all)

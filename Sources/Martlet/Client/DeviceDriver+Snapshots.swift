@@ -29,8 +29,9 @@ struct SnapshotDownloads {
         randomBits = options.randomBits
     }
 
-    func fetcher(_ source: any SnapshotSource) -> SnapshotFetcher {
-        SnapshotFetcher(source: source, files: files) { [progress, meter] now in
+    /// - Parameter client: The device's name.
+    func fetcher(_ source: any SnapshotSource, _ client: String?) -> SnapshotFetcher {
+        SnapshotFetcher(source: source, files: files, client: client) { [progress, meter] now in
             meter.value = now.received
             progress(now)
         }
@@ -64,7 +65,7 @@ extension DeviceDriver {
             return inbox(.snapshotFailed(number, cut: nil))
         }
         let proof = DataSetProof(transport: transport, randomBits: downloads.randomBits)
-        let fetcher = downloads.fetcher(source)
+        let fetcher = downloads.fetcher(source, try? node.store.clientID)
         let files = downloads.files
         let fileName = files.nameInFolder(node.store.snapshotPath)
         downloads.mayHaveFiles = true
@@ -100,7 +101,7 @@ extension DeviceDriver {
             let error = SyncError(.rejected, "The transport has no snapshots.")
             return inbox(.partFailed(number, error, retryAfter: nil))
         }
-        let fetcher = downloads.fetcher(source)
+        let fetcher = downloads.fetcher(source, try? node.store.clientID)
         downloads.mayHaveFiles = true
         let before = downloads.part
         downloads.part = Task {

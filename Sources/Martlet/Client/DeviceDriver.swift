@@ -41,12 +41,12 @@ final class DeviceDriver {
     private(set) var isClosed = false
 
     init(
-        path: String, source: SchemaSource, transport: (any Transport)?, options: ClientOptions,
-        hub: ChangeHub, generation: SchemaGeneration,
+        path: String, source: SchemaSource, client: String?, transport: (any Transport)?,
+        options: ClientOptions, hub: ChangeHub, generation: SchemaGeneration,
         publish: @escaping @Sendable (ClientEvent) -> Void
     ) throws {
         let (store, outcome) = try source.open(
-            path: path, options: options, generation: generation)
+            path: path, options: options, generation: generation, client: client)
         migration = outcome
         if let dataSet = options.dataSet { try store.expect(dataSet: dataSet) }
         store.registry = options.models
@@ -206,7 +206,7 @@ extension DeviceDriver {
             try node.store.checkWritable()
             return true
         } catch {
-            told(SyncError(.storage, "\(error)"))
+            told(SyncError(.file, "\(error)"))
             return false
         }
     }

@@ -168,10 +168,11 @@ public final class MartletClient: DatabaseAccess {
                 "“\(path)” is no path of a file. A client has several connections to its data and keeps"
                     + " what is not sent, so give it a file, in a temporary folder if need be.")
         }
-        if let seeding = options.seeding {
-            try await Seeder(path: path, schema: source, options: options)
-                .run(seeding, from: transport as? any SnapshotSource, proof: transport)
-        }
+        let client: String? =
+            if let seeding = options.seeding {
+                try await Seeder(path: path, schema: source, options: options)
+                    .run(seeding, from: transport as? any SnapshotSource, proof: transport)
+            } else { nil }
         let listeners = EventListeners()
         let hub = ChangeHub()
         let generation = SchemaGeneration()
@@ -180,8 +181,9 @@ public final class MartletClient: DatabaseAccess {
         let device = try await opener.run { _ in
             do {
                 let driver = try DeviceDriver(
-                    path: path, source: source, transport: transport, options: options, hub: hub,
-                    generation: generation, publish: { listeners.publish($0) })
+                    path: path, source: source, client: client, transport: transport,
+                    options: options, hub: hub, generation: generation,
+                    publish: { listeners.publish($0) })
                 return Confined(label: "martlet.device", driver)
             } catch {
                 throw StoreError.of(error)
@@ -420,9 +422,9 @@ public final class MartletClient: DatabaseAccess {
                     revision: try store.revision, outbox: try store.outboxCount,
                     awaitingTable: try store.awaitingTableCount,
                     parked: try store.parkedCount, keptAside: try store.keptAsideCount,
-                    quarantined: try store.quarantinedCount,
-                    withheld: try store.withheldCount,
+                    quarantined: try store.quarantinedCount, withheld: try store.withheldCount,
                     unremovedReason: try store.unremovedReason,
+                    unappliedReason: try store.unappliedReason,
                     passedOver: try store.passedOverCount, lastExchange: try store.lastExchange,
                     connection: connection, traffic: traffic)
             }

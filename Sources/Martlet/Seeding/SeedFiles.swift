@@ -26,6 +26,9 @@ struct SeedFiles: Sendable {
     /// The name of the file with the server's manifest of the download. It is kept, so that a newer
     /// snapshot on the server does not restart the download.
     var manifest: String { "\(name)-seed.json" }
+    /// The name of the file with the name of a device that has no file yet, under which the server
+    /// knows it by the download.
+    var client: String { "\(name)-seed.client" }
     /// The name of the file that becomes the device's.
     var staged: String { "\(name)-seed.device" }
     /// The name of the file with the received bytes of a part.
@@ -52,7 +55,15 @@ struct SeedFiles: Sendable {
         return try? SyncCoder.decodeSnapshotManifest(bytes)
     }
 
-    func begin(_ manifest: SnapshotManifest) throws(SystemError) {
+    /// Returns the name under which the device began the download; nil if none was kept.
+    func begunClient() throws(SystemError) -> String? {
+        guard let bytes = try open().file(client)?.rest(), !bytes.isEmpty else { return nil }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// - Parameter client: The name of a device that has no file yet; nil if it has one.
+    func begin(_ manifest: SnapshotManifest, client: String?) throws(SystemError) {
+        if let client { try open().write([UInt8](client.utf8), as: self.client) }
         try open().write(SyncCoder.encode(manifest), as: self.manifest)
     }
 

@@ -17,36 +17,61 @@ struct Seeder: Sendable {
     /// - Parameters:
     ///   - server: The source of the server's snapshot; nil if there is no server.
     ///   - transport: The transport that edits will use; its data set must be the snapshot's.
+    /// - Returns: The name of the device, if there is no file yet and the server may know the device.
     /// - Throws: `SyncError` and `StoreError`, which say what to do. There is no file then, and the
     ///   next call continues where this one stopped.
+    @discardableResult
     func run(
         _ seeding: Seeding, from server: (any SnapshotSource)?, proof transport: (any Transport)?
-    ) async throws {
+    ) async throws -> String? {
         let files = SeedFiles(path: path, faults: faults)
         let installer = SnapshotInstaller(files: files, source: schema, options: options)
         let disk = Confined(label: "martlet.seeding", ())
         do {
             let exists = try await disk.run { _ in try files.open().facts(of: files.name) != nil }
-            if exists { return }
+            if exists { return nil }
             let snapshot: String
-            var manifest: SnapshotManifest?
+            var (manifest, client): (SnapshotManifest?, String?)
             switch seeding {
             case .server:
-                guard let server else { return }
-                let fetcher = SnapshotFetcher(
-                    source: server, files: files, progress: options.seedingProgress,
-                    sleep: options.sleep)
-                guard let fetched = try await fetcher.fetchFirst() else { return }
-                (snapshot, manifest) = (fetched.path, fetched.manifest)
+                guard let server else { return nil }
+                let (part, name) = try await fetch(from: server, files, disk)
+                guard let fetched = part else { return name }
+                (snapshot, manifest, client) = (fetched.path, fetched.manifest, name)
                 try await check(fetched.manifest, transport, disk)
             case .file(let shipped):
                 snapshot = try await disk.run { _ in try Self.copy(shipped, files) }
             }
-            let whole = manifest
-            try await disk.run { _ in try installer.install(snapshot, firstOf: whole) }
+            let (whole, name) = (manifest, client)
+            try await disk.run { _ in
+                try installer.install(snapshot, firstOf: whole, as: name)
+            }
+            return nil
         } catch {
             throw SyncError.seeding(error)
         }
+    }
+
+    /// Fetches the first part of the server's snapshot, or continues to fetch it under the same name.
+    /// - Returns: The part; nil if there is no snapshot. The name of the device.
+    private func fetch(
+        from server: any SnapshotSource, _ files: SeedFiles, _ disk: Confined<Void>
+    ) async throws -> (SnapshotFetcher.Fetched?, client: String) {
+        func fetched(as client: String) async throws -> (SnapshotFetcher.Fetched?, String) {
+            let fetcher = SnapshotFetcher(
+                source: server, files: files, client: client, keepsClient: true,
+                progress: options.seedingProgress, sleep: options.sleep)
+            return (try await fetcher.fetchFirst(), client)
+        }
+        if let begun = try await disk.run({ _ in try files.begunClient() }) {
+            do {
+                return try await fetched(as: begun)
+            } catch let failure as TransportFailure where failure.problem?.kind == "clientBound" {
+                // Another user began the download, so this one may have no byte of it.
+                try await disk.run { _ in try files.removeAll() }
+            }
+        }
+        return try await fetched(as: DeviceStore.newIdentity(options.randomBits))
     }
 
     /// Ensures that a snapshot is of the data set that edits will go to. If it is of another one,

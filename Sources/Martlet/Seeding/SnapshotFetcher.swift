@@ -20,6 +20,10 @@ struct SnapshotFetcher: Sendable {
 
     let source: any SnapshotSource
     let files: SeedFiles
+    /// The name of the device; nil if the snapshot is not for a device.
+    var client: String?
+    /// Whether the device has no file yet, so that its name has to be kept with the download.
+    var keepsClient = false
     var progress: @Sendable (SeedingProgress) -> Void = { _ in }
     var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
 
@@ -99,7 +103,7 @@ struct SnapshotFetcher: Sendable {
     /// Returns the server's newest manifest; nil if it has none, or none in a format that this
     /// version reads.
     func newest() async throws -> SnapshotManifest? {
-        guard let manifest = try await source.manifest(),
+        guard let manifest = try await source.manifest(client: client),
             manifest.format == SnapshotFormat.number
         else { return nil }
         return manifest
@@ -116,12 +120,12 @@ struct SnapshotFetcher: Sendable {
     }
 
     private func manifest(_ disk: Confined<Disk>) async throws -> SnapshotManifest? {
-        let files = files
+        let (files, client, keepsClient) = (files, client, keepsClient)
         if let begun = try await disk.run({ _ in try files.begun() }) { return begun }
         guard let manifest = try await newest() else { return nil }
         try await disk.run { _ in
             try files.removeAll()
-            try files.begin(manifest)
+            try files.begin(manifest, client: keepsClient ? client : nil)
         }
         return manifest
     }
@@ -183,7 +187,7 @@ struct SnapshotFetcher: Sendable {
         _ part: SnapshotManifest.Part, from offset: Int64, tag: String?, _ disk: Confined<Disk>,
         _ progress: @escaping @Sendable (Int64) -> Void
     ) async throws {
-        let bytes = try await source.open(part, from: offset, tag: tag)
+        let bytes = try await source.open(part, from: offset, tag: tag, client: client)
         try await disk.run { try $0.current().begin(at: bytes.offset, tag: bytes.tag) }
         while let chunk = try await bytes.next() {
             let received = try await disk.run { disk in

@@ -21,13 +21,16 @@ struct SnapshotInstaller {
     ///   - snapshot: The path of a verified file.
     ///   - manifest: The manifest that the snapshot is the first part of; nil if it is complete.
     ///     The device fetches the other parts when it exchanges.
+    ///   - client: The name of the device; nil for a new one.
     /// - Throws: `StoreError`, `SyncError`, `SystemError`; there is no device's file then.
-    func install(_ snapshot: String, firstOf manifest: SnapshotManifest? = nil) throws {
+    func install(
+        _ snapshot: String, firstOf manifest: SnapshotManifest? = nil, as client: String? = nil
+    ) throws {
         let staged = files.path(files.staged)
         // The staged file of an earlier attempt may be in any state, so it is removed.
         try DatabaseFile.remove(staged)
         let isTaken = try take(snapshot, staged: staged)
-        try complete(staged, with: isTaken ? nil : snapshot, firstOf: manifest)
+        try complete(staged, with: isTaken ? nil : snapshot, firstOf: manifest, as: client)
         let folder = try files.open()
         guard let file = try folder.file(files.staged) else {
             throw StoreError(.inconsistent, "The file made of the snapshot is gone.")
@@ -59,10 +62,11 @@ struct SnapshotInstaller {
     /// Opens the staged file as the app would, which creates missing tables, and copies the
     /// records.
     private func complete(
-        _ staged: String, with snapshot: String?, firstOf manifest: SnapshotManifest?
+        _ staged: String, with snapshot: String?, firstOf manifest: SnapshotManifest?,
+        as client: String?
     ) throws {
         let (store, outcome) = try source.open(
-            path: staged, options: options, generation: SchemaGeneration())
+            path: staged, options: options, generation: SchemaGeneration(), client: client)
         if let failure = outcome?.failure { throw failure }
         store.registry = options.models
         if let snapshot { try store.begin(with: snapshot, now: options.now()) }

@@ -73,18 +73,28 @@ struct DeltaEvents: Sendable {
     /// Returns the address for a cursor. If a device is far behind, it fetches rows by an exchange
     /// instead, which is compressed and brings the verdicts on its own sets.
     static func address(_ server: URL, _ cursor: DeltaCursor) -> URL {
-        var query = "since=\(cursor.since)&entries=1"
-        let names = [
-            ("client", cursor.clientID), ("dataSet", cursor.dataSet), ("lineage", cursor.lineage),
-        ]
-        for case (let name, let value?) in names {
+        server.appending(
+            "deltas",
+            query: [
+                ("since", "\(cursor.since)"), ("entries", "1"), ("client", cursor.clientID),
+                ("dataSet", cursor.dataSet), ("lineage", cursor.lineage),
+            ])
+    }
+}
+
+extension URL {
+    /// Returns the address of a path below this one, with those items of the query that have a value.
+    func appending(_ path: String, query: [(name: String, value: String?)]) -> URL {
+        let endpoint = appendingPathComponent(path)
+        let items = query.compactMap { name, value in
             // This escapes more than a query requires, so that no reader takes a plus for a space.
-            let escaped = value.addingPercentEncoding(withAllowedCharacters: .alphanumerics)
-            query += "&\(name)=\(escaped ?? "")"
+            value.map {
+                "\(name)=\($0.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? "")"
+            }
         }
-        let endpoint = server.appendingPathComponent("deltas")
+        guard !items.isEmpty else { return endpoint }
         var parts = URLComponents(url: endpoint, resolvingAgainstBaseURL: false)
-        parts?.percentEncodedQuery = query
+        parts?.percentEncodedQuery = items.joined(separator: "&")
         return parts?.url ?? endpoint
     }
 }

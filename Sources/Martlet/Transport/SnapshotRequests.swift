@@ -11,8 +11,8 @@ struct SnapshotRequests: Sendable {
     /// The maximum bytes of a file that may wait to be written.
     private static let bufferBytes = 32 << 20
 
-    func manifest() async throws(TransportFailure) -> SnapshotManifest? {
-        let answer = try await session.start(request("snapshot"))
+    func manifest(client: String?) async throws(TransportFailure) -> SnapshotManifest? {
+        let answer = try await session.start(request("snapshot", client))
         let body = try await whole(answer)
         guard answer.status == 200 else {
             let refusal = TransportFailure(refusal: answer, body)
@@ -32,9 +32,9 @@ struct SnapshotRequests: Sendable {
     /// - Parameter tag: The entity tag of the earlier bytes; nil if they have none. The address
     ///   contains the hash of the file, so bytes without a tag can be continued too.
     func open(
-        _ part: SnapshotManifest.Part, from offset: Int64, tag: String?
+        _ part: SnapshotManifest.Part, from offset: Int64, tag: String?, client: String?
     ) async throws(TransportFailure) -> SnapshotBytes {
-        var request = request("snapshot/\(part.hash)")
+        var request = request("snapshot/\(part.hash)", client)
         request.headers["Accept"] = "application/gzip"
         request.bufferBytes = Self.bufferBytes
         if offset > 0 {
@@ -66,8 +66,8 @@ struct SnapshotRequests: Sendable {
         TransportFailure(message: Problem.unrecognized(status: status).detail)
     }
 
-    private func request(_ path: String) -> StreamingRequest {
-        StreamingRequest(url: server.appendingPathComponent(path))
+    private func request(_ path: String, _ client: String?) -> StreamingRequest {
+        StreamingRequest(url: server.appending(path, query: [("client", client)]))
     }
 
     private func bytes(of answer: StreamingAnswer, from offset: Int64) -> SnapshotBytes {

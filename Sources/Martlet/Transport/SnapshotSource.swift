@@ -4,8 +4,9 @@ package import MartletProtocol
 /// A source of snapshots for a device.
 package protocol SnapshotSource: Sendable {
     /// Returns the manifest of the newest snapshot; nil if there is none.
+    /// - Parameter client: The device's name; nil if the snapshot is not for a device.
     /// - Throws: `TransportFailure` if no complete answer arrived, or the server refused.
-    func manifest() async throws(TransportFailure) -> SnapshotManifest?
+    func manifest(client: String?) async throws(TransportFailure) -> SnapshotManifest?
 
     /// Begins to fetch the gzip encoding of a part.
     /// - Parameters:
@@ -13,10 +14,11 @@ package protocol SnapshotSource: Sendable {
     ///   - offset: The first byte wanted.
     ///   - tag: The entity tag of the earlier bytes, so that bytes of two files are not mixed; nil
     ///     if they had none.
+    ///   - client: The device's name; nil if the snapshot is not for a device.
     /// - Returns: The bytes from the offset, or from the beginning.
     /// - Throws: `TransportFailure`, with the problem `noSnapshotFile` if the file is gone.
     func open(
-        _ part: SnapshotManifest.Part, from offset: Int64, tag: String?
+        _ part: SnapshotManifest.Part, from offset: Int64, tag: String?, client: String?
     ) async throws(TransportFailure) -> SnapshotBytes
 }
 

@@ -48,16 +48,18 @@ package struct URLSessionTransport: LiveTransport, SnapshotSource, TokenTranspor
 
     /// Fetches the newest manifest from `/snapshot`.
     /// - Throws: `TransportFailure` if no complete answer arrived, or the server refused.
-    package func manifest() async throws(TransportFailure) -> SnapshotManifest? {
-        try await snapshots.manifest()
+    package func manifest(
+        client: String? = nil
+    ) async throws(TransportFailure) -> SnapshotManifest? {
+        try await snapshots.manifest(client: client)
     }
 
     /// Begins to fetch a file below `/snapshot/`.
     /// - Throws: `TransportFailure`, with the problem `noSnapshotFile` if the file is gone.
     package func open(
-        _ part: SnapshotManifest.Part, from offset: Int64, tag: String?
+        _ part: SnapshotManifest.Part, from offset: Int64, tag: String?, client: String? = nil
     ) async throws(TransportFailure) -> SnapshotBytes {
-        try await snapshots.open(part, from: offset, tag: tag)
+        try await snapshots.open(part, from: offset, tag: tag, client: client)
     }
 
     /// Listens to `/deltas`: over a WebSocket if URLSession supports them and nothing on the

@@ -99,8 +99,10 @@ enum StatusReport {
         if let reason = status.unremovedReason {
             lines.append(
                 "  not removed: the file still has traces of records that the user may not see any more, and"
-                    + " the server waits for their removal: \(reason); rebuild the index, or drop it"
-            )
+                    + " the server waits for their removal: \(reason)")
+        }
+        if let reason = status.unappliedReason {
+            lines.append("  not applied: the tables refuse other devices' changes. \(reason)")
         }
         for kept in keptAside {
             let what =
@@ -181,6 +183,7 @@ enum StatusReport {
                     })
             ),
             ("unremovedReason", .optional(status.unremovedReason)),
+            ("unappliedReason", .optional(status.unappliedReason)),
             ("awaitingTable", .integer(Int64(status.awaitingTable))),
             ("withheld", .list(withheld.map { json($0.type, $0.id, $0.message) })),
             (

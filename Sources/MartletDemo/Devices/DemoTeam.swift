@@ -70,7 +70,7 @@ struct DemoTeam: Sendable {
     /// Returns whether the server of a new device has a snapshot; false if it does not answer.
     func hasSnapshot() async -> Bool {
         do {
-            return try await network(devices.count + 1).manifest() != nil
+            return try await network(devices.count + 1).manifest(client: nil) != nil
         } catch {
             return false
         }

@@ -82,18 +82,20 @@ struct LossyTransport: LiveTransport, SnapshotSource {
         try result.get()
     }
 
-    func manifest() async throws(TransportFailure) -> SnapshotManifest? {
+    func manifest(
+        client: String? = nil
+    ) async throws(TransportFailure) -> SnapshotManifest? {
         guard faults.next() == .carried else {
             throw TransportFailure(message: "The demo's network lost the list of the snapshot.")
         }
-        return try await base.manifest()
+        return try await base.manifest(client: client)
     }
 
     /// Passes the base's bytes on, until the network cuts them.
     func open(
-        _ part: SnapshotManifest.Part, from offset: Int64, tag: String?
+        _ part: SnapshotManifest.Part, from offset: Int64, tag: String?, client: String?
     ) async throws(TransportFailure) -> SnapshotBytes {
-        let bytes = try await base.open(part, from: offset, tag: tag)
+        let bytes = try await base.open(part, from: offset, tag: tag, client: client)
         return SnapshotBytes(offset: bytes.offset, tag: bytes.tag) {
             () async throws(TransportFailure) in
             guard !faults.cutsStream() else {

@@ -182,18 +182,21 @@ extension DeviceNode {
         case let error as SyncError: error
         case let error as StoreError where error.kind == .inconsistent:
             SyncError(.violation, error.message)
-        // The error's own sentence says what to do.
-        case let error as StoreError where error.kind == .newer:
-            SyncError(.storage, error.message)
         case let error as SQLiteError where error.isStatementError:
             SyncError(
-                .storage,
+                .file,
                 "The device's file failed: \(error.message). Another program has changed its tables; open"
                     + " it again.")
         case let error as SQLiteError where error.isBusy:
             SyncError(.busy, "Another program is writing to the device's file, and does not end.")
-        case let error as SQLiteError:
+        case let error as SQLiteError where error.isDiskFull || error.isInputOutput:
             SyncError(.storage, "The device's file failed: \(error.message).")
+        case let error as SQLiteError:
+            SyncError(.file, "The device's file failed: \(StoreError(error).message)")
+        // The error's own sentence says what to do.
+        case let error as StoreError:
+            SyncError(
+                [.diskFull, .inputOutput].contains(error.kind) ? .storage : .file, error.message)
         default: SyncError(.storage, "The device's file failed: \(error)")
         }
     }

@@ -40,8 +40,11 @@ public struct SyncError: Error, Hashable, Sendable, CustomStringConvertible {
         /// The file belongs to another data set, or the server's data set was recreated or
         /// restored.
         public static let wrongDataSet = Kind(name: "wrongDataSet")
-        /// The device's own file failed.
+        /// The disk of the device's own file is full, or it failed.
         public static let storage = Kind(name: "storage")
+        /// The device's own file cannot be used as it is: it is damaged, or an index or a table in it refuses
+        /// what it should hold. The message says what to do.
+        public static let file = Kind(name: "file")
         /// The waiting task was cancelled, or the client was stopped. Queued sets stay queued.
         public static let cancelled = Kind(name: "cancelled")
         /// The server sent an answer that no server should send.

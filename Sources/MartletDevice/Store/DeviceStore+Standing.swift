@@ -36,7 +36,7 @@ extension Standing {
         case formerLineage = "anewLineage"
         case partOfRevision, partOfLineage
         case rejoinFrom, rejoinQueued, rejoinView
-        case traces, tracesFault, view, removedCount, removedSum, receiptOwed, rules
+        case traces, tracesFault, applyFault, view, removedCount, removedSum, receiptOwed, rules
     }
 
     private static let query = """
@@ -82,7 +82,7 @@ extension Standing {
         queuedAgain = integer(.rejoinQueued) ?? 0
         isForView = text(.rejoinView) != nil
         tracesFrom = integer(.traces)
-        tracesFault = text(.tracesFault)
+        (tracesFault, applyFault) = (text(.tracesFault), text(.applyFault))
         view = integer(.view)
         rules = text(.rules)
         removed = RangeHash(
@@ -128,7 +128,8 @@ extension Standing {
             .rejoinFrom: integer(rejoining),
             .rejoinQueued: integer(queuedAgain == 0 ? nil : queuedAgain),
             .rejoinView: integer(isForView ? 1 : nil), .traces: integer(tracesFrom),
-            .tracesFault: text(tracesFault), .view: integer(view), .rules: text(rules),
+            .tracesFault: text(tracesFault), .applyFault: text(applyFault), .view: integer(view),
+            .rules: text(rules),
             .receiptOwed: integer(owesReceipt ? 1 : nil),
             .removedCount: integer(removed.count == 0 ? nil : removed.count),
             .removedSum: integer(removed.sum == 0 ? nil : Int64(bitPattern: removed.sum)),

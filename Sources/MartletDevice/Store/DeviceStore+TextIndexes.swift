@@ -24,8 +24,27 @@ extension DeviceStore {
     /// If the app made an index over a table and never built it, SQLite cannot remove a row's words from
     /// it, and refuses each change of the row. Then the incomplete indexes are rebuilt, and `body` runs
     /// once more.
-    /// - Throws: `SyncError` `.storage`, which names the index, if that does not help; errors of `body`.
+    /// - Throws: `SyncError` `.file`, which names the index, if that does not help. The device's status then
+    ///   says so, until remote change is applied. Errors of `body`.
     func mendingIndexes<Result>(_ body: () throws -> Result) throws -> Result {
+        do throws {
+            let result = try tryingAgain(body)
+            if try applying.textState("applyFault") != nil {
+                try changeStanding { $0.applyFault = nil }
+            }
+            return result
+        } catch let error as SyncError where error.kind == .file {
+            try changeStanding { $0.applyFault = error.message }
+            throw error
+        }
+    }
+
+    /// The reason why the device's tables refuse other devices' changes; nil if they took the last ones.
+    package var unappliedReason: String? {
+        get throws { try standing.applyFault }
+    }
+
+    private func tryingAgain<Result>(_ body: () throws -> Result) throws -> Result {
         do {
             return try body()
         } catch let error as SQLiteError where error.isCorruptVirtualTable {
@@ -37,7 +56,7 @@ extension DeviceStore {
                 guard !indexes.isEmpty else { throw error }
                 let names = (mended.isEmpty ? indexes : mended).map { "“\($0)”" }
                 throw SyncError(
-                    .storage,
+                    .file,
                     "A full-text index refuses other devices' changes, also when it is complete:"
                         + " \(names.joined(separator: " or ")). Correct the triggers that keep it, or"
                         + " drop it and them.")
@@ -60,7 +79,7 @@ extension DeviceStore {
         } catch {
             guard error.isStatementError || error.isCorrupt else { throw error }
             throw SyncError(
-                .storage,
+                .file,
                 "The full-text index “\(index)” is damaged and cannot be rebuilt: \(error.message)."
                     + " Drop it and its triggers, or make it again.")
         }

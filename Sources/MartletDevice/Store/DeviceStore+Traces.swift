@@ -66,8 +66,9 @@ extension DeviceStore {
         do {
             guard try page > 0 || mergeIndexes(&table) else { return false }
         } catch let error as SQLiteError where table != nil && !error.isBusy {
-            let words = "the full-text index “\(table ?? "")” cannot be merged: \(error.message)"
-            try changeStanding { $0.tracesFault = words }
+            try noteFault(
+                "the full-text index “\(table ?? "")” cannot be merged: \(error.message); rebuild the index,"
+                    + " or drop it")
             throw error
         }
         let connection = applying.connection
@@ -75,7 +76,10 @@ extension DeviceStore {
         try connection.execute("PRAGMA busy_timeout = 200")
         let busy = try? connection.integer("PRAGMA wal_checkpoint(TRUNCATE)")
         try connection.execute("PRAGMA busy_timeout = \(LocalStore.busyTimeout)")
-        guard busy == 0 else { return true }
+        guard busy == 0 else {
+            if busy == 1 { try noteFault(Self.isBeingRead) }
+            return true
+        }
         var version: Int64?
         let isAll = try changeStanding { standing in
             // Another process may have removed them, or other records.
@@ -98,6 +102,18 @@ extension DeviceStore {
         }
         if !isAll { sweep.mark = Sweep.Mark(version, try ownChanges()) }
         return isAll
+    }
+
+    private static let isBeingRead = """
+        a connection has been reading the file since before they were removed, so their bytes stay in the file \
+        and in its write-ahead log; end its read transaction, or the program that has it. The device tries \
+        again after each exchange
+        """
+
+    /// Keeps the reason why the removal of bytes does not go on.
+    private func noteFault(_ reason: String) throws {
+        guard try standing.tracesFault != reason else { return }
+        try changeStanding { $0.tracesFault = reason }
     }
 
     /// The progress of the removal of bytes.

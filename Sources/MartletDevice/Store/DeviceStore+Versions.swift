@@ -5,17 +5,18 @@ internal import SQLiteKit
 extension DeviceStore {
     /// Opens or creates a device's file by versions. If a version fails and the fallback is to
     /// fetch everything again, the file is emptied and gets the newest version's tables.
+    /// - Parameter client: The name of the device, if the file has none; nil for a new one.
     /// - Returns: The store, and how its opening ended. With `refetching` it can be written.
     /// - Throws: `StoreError`.
     package static func open(
         path: String, migrator: Migrator, fallback: MigrationFallback, vfs: String? = nil,
-        hooks: WriteHooks, generation: SchemaGeneration, now: Int64,
+        hooks: WriteHooks, generation: SchemaGeneration, now: Int64, client: String? = nil,
         randomBits: @escaping () -> UInt64
     ) throws -> (DeviceStore, MigrationOutcome) {
         func opened(_ fallback: MigrationFallback) throws -> (DeviceStore, MigrationOutcome) {
             let store = try DeviceStore(
                 path: path, migrator: migrator, fallback: fallback, vfs: vfs, hooks: hooks,
-                generation: generation, now: now, randomBits: randomBits)
+                generation: generation, now: now, client: client, randomBits: randomBits)
             return (store, store.migration ?? .upToDate)
         }
         let failure: StoreError

@@ -61,17 +61,20 @@ package final class DeviceStore {
     }
 
     /// Opens or creates a device's file.
-    /// - Parameter generation: The generation of the schema, which all sessions on the file share.
+    /// - Parameters:
+    ///   - generation: The generation of the schema, which all sessions on the file share.
+    ///   - client: The name of the device, if the file has none; nil for a new one.
     package convenience init(
         path: String, script: String?, vfs: String? = nil, hooks: WriteHooks,
-        generation: SchemaGeneration, now: Int64? = nil, randomBits: @escaping () -> UInt64
+        generation: SchemaGeneration, now: Int64? = nil, client: String? = nil,
+        randomBits: @escaping () -> UInt64
     ) throws {
         let local = try LocalStore(
             path: path, script: script, vfs: vfs,
             sink: CaptureClosing(randomBits: randomBits, now: now))
         try self.init(
             local: local, migration: nil, path: path, vfs: vfs, hooks: hooks,
-            generation: generation, randomBits: randomBits)
+            generation: generation, client: client, randomBits: randomBits)
     }
 
     /// Opens or creates a device's file, and runs the versions that it has not seen.
@@ -98,10 +101,12 @@ package final class DeviceStore {
     }
 
     /// Opens or creates a device's file by versions.
-    /// - Parameter generation: The generation of the schema, which all sessions on the file share.
+    /// - Parameters:
+    ///   - generation: The generation of the schema, which all sessions on the file share.
+    ///   - client: The name of the device, if the file has none; nil for a new one.
     package convenience init(
         path: String, migrator: Migrator, fallback: MigrationFallback, vfs: String? = nil,
-        hooks: WriteHooks, generation: SchemaGeneration, now: Int64,
+        hooks: WriteHooks, generation: SchemaGeneration, now: Int64, client: String? = nil,
         randomBits: @escaping () -> UInt64
     ) throws {
         do {
@@ -110,7 +115,7 @@ package final class DeviceStore {
                 sink: CaptureClosing(randomBits: randomBits, now: now))
             try self.init(
                 local: local, migration: outcome, path: path, vfs: vfs, hooks: hooks,
-                generation: generation, randomBits: randomBits)
+                generation: generation, client: client, randomBits: randomBits)
         } catch {
             throw StoreError.of(error)
         }
@@ -118,7 +123,8 @@ package final class DeviceStore {
 
     private init(
         local: LocalStore, migration: MigrationOutcome?, path: String, vfs: String?,
-        hooks: WriteHooks, generation: SchemaGeneration, randomBits: @escaping () -> UInt64
+        hooks: WriteHooks, generation: SchemaGeneration, client: String?,
+        randomBits: @escaping () -> UInt64
     ) throws {
         self.path = path
         self.vfs = vfs
@@ -135,7 +141,7 @@ package final class DeviceStore {
         applying = try LocalStore(applyingBeside: local, path: path, vfs: vfs)
         if try local.textState("clientID") == nil {
             try local.connection.transaction {
-                try local.setState("clientID", .text(newIdentity()))
+                try local.setState("clientID", .text(client ?? newIdentity()))
             }
         }
     }
@@ -151,7 +157,10 @@ package final class DeviceStore {
     }
 
     /// Returns 128 random bits in hexadecimal.
-    func newIdentity() -> String {
+    func newIdentity() -> String { Self.newIdentity(randomBits) }
+
+    /// Returns a name for a device that has no file yet.
+    package static func newIdentity(_ randomBits: @escaping () -> UInt64) -> String {
         CaptureClosing(randomBits: randomBits, now: nil).newIdentity()
     }
 

@@ -38,8 +38,10 @@ struct Standing: Hashable, Sendable {
     /// The first page of the file that may still have bytes of records which the user may not see any
     /// more: 0 if full-text indexes may have their words; nil if nothing has.
     var tracesFrom: Int64?
-    /// Why they cannot be removed; nil if nobody has tried in vain.
+    /// Why they cannot be removed, and what to do; nil if the device has not tried in vain.
     var tracesFault: String?
+    /// Why the tables refuse remote change, and what to do; nil if they took the last one.
+    var applyFault: String?
     /// The number of the user's view, as the server named it last: 0 if the user sees everything; nil
     /// if the server has no policies.
     var view: Int64?

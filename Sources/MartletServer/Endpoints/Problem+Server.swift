@@ -32,6 +32,17 @@ extension Problem {
         status: 415, kind: "unsupportedEncoding",
         detail: "The body may be plain or gzip; its Content-Encoding is neither.")
 
+    /// The problem with a request for a snapshot of a view that names no device. The server notes which device
+    /// is given which view.
+    static func unnamedDevice(_ kind: String) -> Problem {
+        Problem(
+            status: 404, kind: kind,
+            detail: """
+                The user sees a part of the data set, and a snapshot of it is only for a device: name the device \
+                with “?client=…”, or begin with POST /sync.
+                """)
+    }
+
     static func malformed(_ detail: String) -> Problem {
         Problem(status: 400, kind: "malformed", detail: detail)
     }

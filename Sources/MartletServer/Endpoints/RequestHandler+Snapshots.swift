@@ -6,8 +6,8 @@ internal import MartletProtocol
 extension RequestHandler {
     /// Answers `GET /snapshot` with the list of the newest snapshot's files.
     func snapshot(_ request: HTTPRequest) async -> Outcome {
-        await snapshots(request) { token, service in
-            let (found, mayCome) = await service.manifest(for: token.principal)
+        await snapshots(request) { token, client, service in
+            let (found, mayCome) = try await service.manifest(for: token.principal, client)
             guard let manifest = found else {
                 return Outcome(Self.noSnapshot(isEmpty: service.isEmpty, mayCome: mayCome))
             }
@@ -21,13 +21,15 @@ extension RequestHandler {
 
     /// Answers `GET /snapshot/HASH` with one file, or a range of it.
     func snapshotFile(_ request: HTTPRequest) async -> Outcome {
-        await snapshots(request) { token, service in
+        await snapshots(request) { token, client, service in
             guard let coding = Self.coding(request.headers.values("accept")) else {
                 return Outcome(Self.notAcceptable)
             }
             let hash = String(request.path.dropFirst(Self.snapshotPrefix.count))
             // The hash chooses among the files that the manifests name; it is never a path.
-            guard let found = await service.snapshotFile(hash, coding, for: token.principal),
+            guard
+                let found = try await service.snapshotFile(
+                    hash, coding, for: token.principal, client),
                 let file = try await FileToSend.open(found.path), file.count == found.bytes
             else {
                 // If the file should exist, the service forgets the snapshot. Those of views were looked at above.
@@ -40,14 +42,19 @@ extension RequestHandler {
 
     static let snapshotPrefix = "/snapshot/"
 
+    /// - Parameter body: Answers with the token, the name of the device, and the data set.
     private func snapshots(
         _ request: HTTPRequest,
-        _ body: (TokenRecord, DataSetService) async throws -> Outcome
+        _ body: (TokenRecord, String?, DataSetService) async throws -> Outcome
     ) async -> Outcome {
         do {
             let token = try await admitted(request)
-            var outcome = try await dataSets.use(token.dataSet) { try await body(token, $0) }
+            let client = try QueryItems(request.query, names: ["client"]).name("client")
+            var outcome = try await dataSets.use(token.dataSet) {
+                try await body(token, client, $0)
+            }
             outcome.note(token)
+            outcome.device = client
             return outcome
         } catch {
             return failed(error)

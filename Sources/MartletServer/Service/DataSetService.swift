@@ -99,19 +99,55 @@ final class DataSetService: Sendable {
     // MARK: - For requests
 
     /// Returns the newest snapshot with which a person may begin; nil for none.
+    ///
+    /// - Parameter client: The person's device; nil if the request names none.
+    /// - Throws: `Problem` if the snapshot is only for a device.
     func manifest(
-        for person: Principal
-    ) async -> (manifest: SnapshotManifest?, mayCome: Bool) {
-        opened.feed.views.showsEverything(to: person)
-            ? (snapshots.manifest(), true) : await viewSnapshots.manifest(for: person)
+        for person: Principal, _ client: String?
+    ) async throws(Problem) -> (manifest: SnapshotManifest?, mayCome: Bool) {
+        guard !opened.feed.views.showsEverything(to: person) else {
+            return (snapshots.manifest(), true)
+        }
+        guard client != nil else { throw Problem.unnamedDevice("noSnapshot") }
+        return await viewSnapshots.manifest(for: person)
     }
 
     /// Returns the path and the size of a file of such a snapshot; nil if it has no such file.
+    ///
+    /// - Parameter client: The person's device, which counts as given what he may see; nil if the request
+    ///   names none.
+    /// - Throws: `Problem` if the device may not have the file.
     func snapshotFile(
-        _ hash: String, _ coding: SnapshotCoding, for person: Principal
-    ) async -> (path: String, bytes: Int64)? {
-        opened.feed.views.showsEverything(to: person)
-            ? snapshots.file(hash, coding) : await viewSnapshots.file(hash, coding, for: person)
+        _ hash: String, _ coding: SnapshotCoding, for person: Principal, _ client: String?
+    ) async throws(Problem) -> (path: String, bytes: Int64)? {
+        guard !opened.feed.views.showsEverything(to: person) else {
+            let file = snapshots.file(hash, coding)
+            if file != nil, let client { try await noteEverything(givenTo: client, of: person) }
+            return file
+        }
+        guard let client else { throw Problem.unnamedDevice("noSnapshotFile") }
+        return try await viewSnapshots.file(hash, coding, for: person, client)
+    }
+
+    private func noteEverything(
+        givenTo client: String, of person: Principal
+    ) async throws(Problem) {
+        guard opened.feed.views.program != nil,
+            !opened.feed.hasNoted(View.everything, givenTo: client, of: person)
+        else { return }
+        let problem: Problem?
+        do {
+            problem = try await opened.node.run { [opened] node in
+                defer { opened.reports.metrics.countExternal(taken: node.takeExternalCount()) }
+                return try node.noteEverything(givenTo: client, of: person, now: opened.now())
+            }
+        } catch let fault as StorageFault {
+            opened.reports.report(fault)
+            throw Problem.storage
+        } catch {
+            throw Problem.stopping
+        }
+        if let problem { throw problem }
     }
 
     /// Decides on a request's change sets, and answers the request.

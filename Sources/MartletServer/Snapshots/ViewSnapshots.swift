@@ -109,18 +109,24 @@ final class ViewSnapshots: Sendable {
 
     /// Returns the path and the size of a file of the snapshot with which a person may begin; nil if it
     /// has no such file.
+    ///
+    /// - Parameter client: The person's device. It counts as given the view from now on.
+    /// - Throws: `Problem` if it may not have the file.
     func file(
-        _ hash: String, _ coding: SnapshotCoding, for person: Principal
-    ) async -> (path: String, bytes: Int64)? {
+        _ hash: String, _ coding: SnapshotCoding, for person: Principal, _ client: String
+    ) async throws(Problem) -> (path: String, bytes: Int64)? {
         let names = state.withLock { state in
             state.kept.values.contains { $0.manifest.file(hash, coding, in: folder) != nil }
         }
-        guard names, let claim = await claim(of: person) else { return nil }
+        guard names, let claim = await claim(of: person, for: client) else { return nil }
+        if let problem = claim.problem { throw problem }
         return granted(claim)?.file(hash, coding, in: folder)
     }
 
     /// Returns the view that a person has now; nil if nobody knows it.
-    private func claim(of person: Principal) async -> DataSetNode.SnapshotClaim? {
+    private func claim(
+        of person: Principal, for client: String? = nil
+    ) async -> DataSetNode.SnapshotClaim? {
         guard settings.views.count > 0 else { return nil }
         let made = state.withLock { state in
             state.kept.mapValues {
@@ -131,7 +137,8 @@ final class ViewSnapshots: Sendable {
         do {
             return try await opened.node.run { [opened] node in
                 defer { opened.reports.metrics.countExternal(taken: node.takeExternalCount()) }
-                return try node.snapshotClaim(of: person, among: made, now: opened.now())
+                return try node.snapshotClaim(
+                    of: person, for: client, among: made, now: opened.now())
             }
         } catch let fault as StorageFault {
             opened.reports.report(fault)

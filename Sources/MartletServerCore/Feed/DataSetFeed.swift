@@ -148,14 +148,24 @@ package final class DataSetFeed: Sendable {
         case .limited(let change): view = change.view.number
         case .unknown: return .unknown
         }
-        guard let device = admitted.request.clientID.flatMap(knownDevice) else { return sight }
-        // The storage has to note the view before the device gets a row of it.
+        guard let clientID = admitted.request.clientID else { return sight }
+        // The storage has to note the device, and the view, before the device gets a row of it.
+        guard let device = knownDevice(clientID) else {
+            return view == View.everything ? sight : .unknown
+        }
         guard lastGiven(toDevice: device.number) == view else { return .unknown }
         guard isShared, views.program != nil else { return sight }
         // Another process may have given the device another view since. It gave it this one, too, if
         // the device names it.
         let isNamed = admitted.lineage.map { ViewBook.held(since: since, $0, of: view) } == [view]
         return isNamed ? sight : .unknown
+    }
+
+    /// Returns whether the storage has noted that a device of a person was given a view last, and no other
+    /// process can have noted another one since.
+    package func hasNoted(_ view: Int64, givenTo clientID: String, of person: Principal) -> Bool {
+        guard let device = knownDevice(clientID), !isShared else { return false }
+        return device.principal == person.identity && lastGiven(toDevice: device.number) == view
     }
 
     /// Returns the view that a device was given last; nil if only the storage knows.

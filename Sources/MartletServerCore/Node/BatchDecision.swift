@@ -41,6 +41,7 @@ struct BatchDecision {
     private let rules: Rules
     let policies: RulesProgram?
     private let hashes: AnswerBuilder
+    private let views: ViewBook
     let now: Int64
     private let devicesPerUser: Int
     private let share: SetMeasure.Share
@@ -62,7 +63,7 @@ struct BatchDecision {
 
     init(
         storage: any ServerStorage, rules: Rules, policies: RulesProgram?, hashes: AnswerBuilder,
-        now: Int64,
+        views: ViewBook, now: Int64,
         devicesPerUser: Int, share: SetMeasure.Share, unbearable: Set<Int> = []
     ) {
         self.share = share
@@ -72,6 +73,7 @@ struct BatchDecision {
         self.rules = rules
         self.policies = policies
         self.hashes = hashes
+        self.views = views
         self.now = now
         age = StaleFacts(schema: storage.schema)
     }
@@ -137,12 +139,13 @@ struct BatchDecision {
         }
     }
 
-    /// Registers devices with their first change sets. The server stores nothing about a device
-    /// that only asks.
+    /// Registers devices with their first change sets or, if their users see a part, with their first
+    /// requests. The server stores nothing about a device that only asks and whose user sees everything.
     private mutating func register() throws(StorageFault) {
         for (index, request) in requests.enumerated() {
-            guard let request, works[index]?.problem == nil, !request.isPull,
-                let name = request.request.clientID, devices[name] == nil
+            guard let request, works[index]?.problem == nil,
+                let name = request.request.clientID, devices[name] == nil,
+                !request.isPull || !views.showsEverything(to: request.principal)
             else { continue }
             devices[name] = try storage.register(
                 clientID: name, principal: request.principal, most: devicesPerUser, now: now)

@@ -1,4 +1,5 @@
 package import MartletModel
+package import MartletProtocol
 
 /// Snapshots of views. A snapshot has the records that a view showed at a revision, and everyone who has
 /// the view may begin with it as long as no record has left the view since.
@@ -22,19 +23,24 @@ extension DataSetNode {
         package let name: String
         /// The snapshot that the person may have; nil for none.
         package let granted: ViewSnapshot?
+        /// The reason why the person's device may not have the snapshot's file; nil if it may.
+        package var problem: Problem?
     }
 
     /// Returns the view that a person has now, and the snapshot that he may begin with. He then counts as
     /// given the view.
     ///
     /// - Parameters:
+    ///   - clientID: The device that is to get the snapshot's file; nil if none is to get it yet.
     ///   - made: The snapshots that the server has, by the names of their views.
     ///   - now: Milliseconds since 1970.
     /// - Returns: Nil if the person sees everything.
     package func snapshotClaim(
-        of principal: Principal, among made: [String: ViewSnapshot], now: Int64
+        of principal: Principal, for clientID: String? = nil, among made: [String: ViewSnapshot],
+        now: Int64
     ) throws(StorageFault) -> SnapshotClaim? {
-        try keepingViews(now: now) { (keeper) throws(StorageFault) in
+        var noted: NotedDevice?
+        let claim = try keepingViews(now: now) { (keeper) throws(StorageFault) -> SnapshotClaim? in
             let outline = try keeper.outline(of: principal)
             guard outline.number != View.everything else { return nil }
             let name = outline.name
@@ -51,8 +57,74 @@ extension DataSetNode {
                     granted = snapshot
                 }
             }
-            return SnapshotClaim(view: outline.number, name: name, granted: granted)
+            if granted != nil, let clientID {
+                noted = try note(outline.number, givenTo: clientID, of: principal, now: now)
+            }
+            return SnapshotClaim(
+                view: outline.number, name: name, granted: granted, problem: noted?.problem)
         }
+        if let noted { remember(noted) }
+        return claim
+    }
+
+    /// Notes that a device is given everything, before it gets a file of a snapshot of everything.
+    ///
+    /// - Parameter now: Milliseconds since 1970.
+    /// - Returns: The reason why the device may not have the file; nil if it may.
+    package func noteEverything(
+        givenTo clientID: String, of principal: Principal, now: Int64
+    ) throws(StorageFault) -> Problem? {
+        let noted = try keepingViews(now: now) { (_: inout ViewKeeper) throws(StorageFault) in
+            try note(View.everything, givenTo: clientID, of: principal, now: now)
+        }
+        remember(noted)
+        return noted.problem
+    }
+
+    /// A device for which a view was noted, or the reason why it was not.
+    private struct NotedDevice {
+        let clientID: String
+        let view: Int64
+        var device: KnownDevice?
+        var problem: Problem?
+    }
+
+    /// Notes within the open transaction that a device is given a view, as an exchange does. A device that
+    /// is not known is registered, unless its user sees everything.
+    private func note(
+        _ view: Int64, givenTo clientID: String, of principal: Principal, now: Int64
+    ) throws(StorageFault) -> NotedDevice {
+        var noted = NotedDevice(clientID: clientID, view: view)
+        var request = SyncRequest(maxRevision: 0)
+        request.clientID = clientID
+        noted.problem = RequestCheck.problem(
+            with: AdmittedRequest(principal: principal, request: request, source: []),
+            identity: identity, head: storage.head)
+        guard noted.problem == nil else { return noted }
+        var device = try storage.devices(named: [clientID])[clientID]
+        if device == nil, view != View.everything {
+            device = try storage.register(
+                clientID: clientID, principal: principal, most: devicesPerUser, now: now)
+            if device == nil { noted.problem = RequestCheck.tooManyDevices(devicesPerUser) }
+        }
+        guard let device else { return noted }
+        guard device.principal == principal.identity else {
+            noted.problem = RequestCheck.clientBound
+            return noted
+        }
+        let last = try storage.views.lastGiven(toDevices: [device.number])[device.number]
+        if view != last ?? View.everything {
+            try storage.views.give(view, toDevice: device.number, at: storage.head.revision)
+        }
+        noted.device = device
+        return noted
+    }
+
+    /// Keeps in memory what a transaction has noted.
+    private func remember(_ noted: NotedDevice) {
+        guard let device = noted.device else { return }
+        feed.learn([noted.clientID: device])
+        feed.note(noted.view, givenTo: device.number)
     }
 
     /// Brings the view of a person up to the log's end, and runs `body` while nothing is written, so that a

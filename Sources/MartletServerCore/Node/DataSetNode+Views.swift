@@ -22,8 +22,7 @@ extension DataSetNode {
         for (index, request) in requests.enumerated() {
             guard let work = works[index], work.problem == nil else { continue }
             let outline = try keeper.outline(of: request.principal)
-            // A device that has to begin again counts, too: it may do so with a snapshot, which does not
-            // say for which device it is fetched.
+            // A device that has to begin again counts, too: it has records of another view.
             numbers[index] = outline.number
             let since = request.request.maxRevision
             let held = ViewBook.held(since: since, lineages[index], of: outline.number)

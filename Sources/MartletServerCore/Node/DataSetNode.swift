@@ -248,7 +248,7 @@ package final class DataSetNode {
             let external = try beginWhole(now: now)
             var batch = BatchDecision(
                 storage: storage, rules: rules, policies: policies, hashes: feed.builder(log: log),
-                now: now,
+                views: feed.views, now: now,
                 devicesPerUser: devicesPerUser, share: share, unbearable: unbearable)
             // The batch may change the views of the others, too.
             works = try batch.decide(

@@ -185,15 +185,17 @@ final class ServerMachine {
 
     /// Returns the stored snapshot of a person's view if an old one is acceptable and the person may have
     /// it, or a new one.
-    /// - Parameter sight: Returns the records that the person may see now.
+    /// - Parameters:
+    ///   - client: The name of the person's device, which gets the file.
+    ///   - sight: Returns the records that the person may see now.
     func snapshot(
-        for person: Principal, mayBeOld: Bool, now: Int64,
+        for person: Principal, _ client: String, mayBeOld: Bool, now: Int64,
         sight: () throws -> SimulatedRights.Sight?
     ) throws -> SimulatedSnapshot? {
         guard let node else { return nil }
         func claim() throws -> DataSetNode.SnapshotClaim? {
             try node.snapshotClaim(
-                of: person,
+                of: person, for: client,
                 among: viewSnapshots.mapValues {
                     .init(revision: $0.manifest.revision, lineage: $0.manifest.lineage)
                 }, now: now)
@@ -210,6 +212,14 @@ final class ServerMachine {
         made.sight = try sight()
         viewSnapshots[first.name] = made
         return try claim()?.granted == nil ? nil : made
+    }
+
+    /// Notes that a device gets a file of a snapshot of everything.
+    func noteEverything(
+        givenTo client: String, of person: Principal, now: Int64
+    ) throws(StorageFault) {
+        guard let node, node.policies != nil else { return }
+        _ = try node.noteEverything(givenTo: client, of: person, now: now)
     }
 
     /// Returns the file of a part as it is sent; nil if no stored snapshot has the part.
@@ -265,6 +275,46 @@ final class ServerMachine {
             }
         }
         return set
+    }
+
+    /// Returns the devices of which the server says that they have confirmed, by name, each with the records
+    /// that it may have by type: those that the view which it was given last shows, and deleted ones. A type
+    /// that this view shows whole is left out.
+    func confirmedDevices() throws -> [String: [String: Set<RecordID>]] {
+        guard let reader else { return [:] }
+        let purges = try DevicePurges(prefix: "martlet_").list { (query) throws(SQLiteError) in
+            try reader.statement(query).rows { (row) throws(SQLiteError) in
+                (0..<row.columnCount).map { row.isNull($0) ? nil : row.text($0) }
+            }
+        }
+        let types = try reader.statement("SELECT number, name FROM martlet_types")
+            .rows { (row) throws(SQLiteError) in (number: row.integer(0), name: row.text(1)) }
+        let find = try reader.statement(
+            """
+            SELECT v.parts FROM martlet_devices AS d
+                JOIN martlet_given AS g ON g.principal = 'device:' || d.number
+                JOIN martlet_views AS v ON v.number = g.view WHERE d.client_id = ?1
+            """)
+        let list = try reader.statement(
+            """
+            SELECT id FROM martlet_members WHERE view = ?1 AND shown
+            UNION ALL SELECT id FROM martlet_records WHERE type = ?2 AND deleted
+            """)
+        var devices: [String: [String: Set<RecordID>]] = [:]
+        for purge in purges where purge.state == .confirmed {
+            find.bind(1, text: purge.clientID)
+            guard let text = try find.rows({ (row) throws(SQLiteError) in row.text(0) }).first
+            else { continue }
+            let parts = ViewScan.parts(text, of: types.map(\.number))
+            devices[purge.clientID] = [:]
+            for (type, part) in zip(types, parts) where part != View.whole {
+                list.bind(1, integer: part)
+                list.bind(2, integer: type.number)
+                let ids = try list.rows { (row) throws(SQLiteError) in try row.recordID(0) }
+                devices[purge.clientID]?[type.name] = Set(ids)
+            }
+        }
+        return devices
     }
 
     /// Returns the tables by type, without attributes that are null or computed.

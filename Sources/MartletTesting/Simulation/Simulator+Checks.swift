@@ -204,6 +204,7 @@ extension Simulator {
     /// Compares every device with the server, and the server with its log.
     func compareAll() throws {
         try dropWithheld()
+        try checkConfirmations()
         if let difference = model.difference(from: try server.state()) {
             throw failure("the server's log and its tables differ: \(difference)")
         }

@@ -299,6 +299,25 @@ extension Simulator {
                 + " not see")
     }
 
+    /// Checks that the server says of no device that nothing is left in it while it has records that the view
+    /// which it was given last does not show.
+    func checkConfirmations() throws {
+        guard rights != nil, server.isUp else { return }
+        let confirmed = try server.confirmedDevices()
+        for device in devices {
+            guard let store = device.node?.store, let shown = confirmed[try store.clientID],
+                try !store.hasOpenCapture
+            else { continue }
+            for (type, records) in try store.confirmedState() {
+                guard let ids = shown[type], let id = Set(records.keys).subtracting(ids).min()
+                else { continue }
+                throw failure(
+                    "device \(device.number) counts as one that has confirmed, and has \(type) \(id),"
+                        + " which the view that it was given last does not show")
+            }
+        }
+    }
+
     /// Compares a device with what its person may see.
     func compareSight(of device: DeviceMachine, _ store: DeviceStore) throws -> Model {
         guard let sight = try sight(of: sender(device.number)) else { return model }

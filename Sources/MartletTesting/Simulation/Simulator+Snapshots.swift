@@ -24,8 +24,7 @@ extension Simulator {
         var snapshot: SimulatedSnapshot?
         if isReachable(from: device) {
             snapshot = try makeSnapshot(
-                for: showsEverything ? nil : sender(device.number),
-                mayBeOld: random.chance(faults.oldSnapshots))
+                for: device, showsEverything, mayBeOld: random.chance(faults.oldSnapshots))
         }
         let first = snapshot?.manifest.parts.first?.name ?? ""
         let file = spoilt(snapshot?.files[first])
@@ -46,7 +45,7 @@ extension Simulator {
             let newest =
                 random.chance(faults.viewSnapshots)
                 ? try makeSnapshot(
-                    for: sender(device.number), mayBeOld: random.chance(faults.oldSnapshots)) : nil
+                    for: device, false, mayBeOld: random.chance(faults.oldSnapshots)) : nil
             file = newest?.manifest.revision == revision ? newest?.files[part] : nil
             if file == nil {
                 return queue.put(
@@ -56,10 +55,13 @@ extension Simulator {
             }
         }
         if showsEverything, isReachable(from: device) {
-            if random.chance(faults.newSnapshots) { _ = try makeSnapshot(mayBeOld: false) }
+            if random.chance(faults.newSnapshots) {
+                _ = try makeSnapshot(for: device, true, mayBeOld: false)
+            }
             file = server.part(part, at: revision)
             if file == nil, server.isUp {
-                let newest = try makeSnapshot(mayBeOld: random.chance(faults.oldSnapshots))
+                let newest = try makeSnapshot(
+                    for: device, true, mayBeOld: random.chance(faults.oldSnapshots))
                 report.partsGone += 1
                 note("part gone", device.number)
                 return queue.put(
@@ -79,22 +81,28 @@ extension Simulator {
         server.isUp && now >= device.isolatedUntil && !isBehindPortal(device)
     }
 
-    /// - Parameter person: The person who sees a part and asks; nil for people who see everything.
+    /// - Parameters:
+    ///   - device: The device that asks.
+    ///   - showsEverything: Whether its person sees everything.
     private func makeSnapshot(
-        for person: Principal? = nil, mayBeOld: Bool
+        for device: DeviceMachine, _ showsEverything: Bool, mayBeOld: Bool
     ) throws -> SimulatedSnapshot? {
+        guard let client = try device.node?.store.clientID else { return nil }
+        let person = sender(device.number)
         var snapshot: SimulatedSnapshot?
         maybeBreak(server.disk)
         do {
-            if let person {
+            if showsEverything {
+                let made = try server.snapshot(mayBeOld: mayBeOld)
+                try server.noteEverything(givenTo: client, of: person, now: serverTime)
+                snapshot = made
+            } else {
                 snapshot = try server.snapshot(
-                    for: person, mayBeOld: mayBeOld, now: serverTime
+                    for: person, client, mayBeOld: mayBeOld, now: serverTime
                 ) {
                     try readLog()
                     return try sight(of: person)
                 }
-            } else {
-                snapshot = try server.snapshot(mayBeOld: mayBeOld)
             }
         } catch  where error is StorageFault || error is SQLiteError || error is SnapshotError {
             note("no snapshot", 0, at: .server)
@@ -108,7 +116,7 @@ extension Simulator {
         if let snapshot, snapshot.manifest.revision < model.revision {
             report.happened(.oldSnapshot)
         }
-        if let snapshot, let person { try checkSight(snapshot, of: person) }
+        if let snapshot, !showsEverything { try checkSight(snapshot, of: person) }
         return snapshot
     }
 

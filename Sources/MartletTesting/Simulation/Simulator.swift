@@ -217,6 +217,7 @@ public final class Simulator {
         try deliver(event)
         if report.steps % options.checkInterval == 0 {
             try check(devices[random.below(devices.count)])
+            try checkConfirmations()
         }
     }
 

@@ -263,7 +263,7 @@ final class HostileWorld: Sendable {
             faults.append("d\(number) was stopped by others than the server: \(stops)")
         }
         for error in ear.errors.withLock(\.self)
-        where !Self.isSentence(error.message) || error.kind == .storage {
+        where !Self.isSentence(error.message) || [.storage, .file].contains(error.kind) {
             faults.append("d\(number) told: \(error.kind) \(error)")
         }
         return faults

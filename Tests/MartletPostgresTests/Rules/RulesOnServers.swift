@@ -63,8 +63,9 @@ final class RulesOnServers {
             _ = try server.storage.begin(now: now, maxBytes: 0)
             var batch = BatchDecision(
                 storage: server.storage, rules: .everything, policies: judge.program,
-                hashes: server.node.feed.builder(log: server.log), now: now,
-                devicesPerUser: 100, share: SetMeasure.Share())
+                hashes: server.node.feed.builder(log: server.log),
+                views: server.node.feed.views, now: now, devicesPerUser: 100,
+                share: SetMeasure.Share())
             let work = try batch.decide([
                 AdmittedRequest(principal: principal, request: request, source: [])
             ])[0]

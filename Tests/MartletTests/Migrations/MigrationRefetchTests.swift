@@ -144,7 +144,7 @@ struct VersionedOpeningTests {
         }
         #expect(error?.kind == .readOnly)
         let refusal = await #expect(throws: SyncError.self) { try await again.sync() }
-        #expect(refusal?.kind == .storage)
+        #expect(refusal?.kind == .file)
         #expect(refusal?.message.contains("Version 2 (broken)") == true)
         #expect(try await again.status().outbox == 1)
         await again.close()

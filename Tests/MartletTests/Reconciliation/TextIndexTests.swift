@@ -86,9 +86,16 @@ struct TextIndexTests {
         let error = #expect(throws: SyncError.self) {
             try device.apply([renamed(1, at: 2, "Owls")], reaching: 2)
         }
-        #expect(error?.kind == .storage)
+        #expect(error?.kind == .file && error?.remedy == .report)
         #expect(error?.message.contains(": “words”. Correct the triggers") == true)
         #expect(try device.rows("SELECT name FROM teams") == [["Falcons"]])
         #expect(try device.store.revision == 1)
+        #expect(try device.store.unappliedReason == error?.message)
+        try device.shell("DROP TRIGGER words_changed; DROP TRIGGER words_gone; DROP TABLE words;")
+        try device.shell("DROP TRIGGER words_new;")
+        #expect(try device.store.unappliedReason != nil)
+        try device.apply([renamed(1, at: 2, "Owls")], reaching: 2)
+        #expect(try device.store.unappliedReason == nil)
+        #expect(try device.rows("SELECT name FROM teams") == [["Owls"]])
     }
 }
