@@ -8,6 +8,7 @@ struct HistoryMarkTests {
     func roundTrip() throws {
         var request = SyncRequest(maxRevision: 12)
         request.partOf = HistoryMark(revision: 14, lineage: "77ab")
+        request.goal = 15
         #expect(try SyncCoder.decodeRequest(SyncCoder.encode(request)) == request)
     }
 

@@ -258,6 +258,24 @@ struct ViewTests {
         #expect(server.node.feed.madeDeltas(plain) == nil)
     }
 
+    @Test("an answer does not end before the device's goal", arguments: StorageKind.all)
+    func goal(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        try ViewedDevice("d2", Self.ann).exchange(with: server)
+        // It does not concern her, so her view ends before it.
+        try server.send(
+            SetText().create("players", "-9", #""name":"Canary2","owner":"bob""#), as: Self.office)
+        func pull(goal: Revision) -> String {
+            #"{"clientId":"d2","protocol":1,"maxRevision":0,"goal":\#(goal),"changeSets":[]}"#
+        }
+        let asked = try server.admitted(pull(goal: 2), as: Self.ann)
+        guard case .needsNode = server.node.feed.answer(to: asked) else { throw UnexpectedAnswer() }
+        for goal: Revision in [2, 3] {
+            let answer = try server.process([pull(goal: goal)], as: Self.ann)[0].get()
+            #expect(try SyncCoder.decodeAnswer(answer.body).maxRevision == 2)
+        }
+    }
+
     @Test("nobody compares with records that he may not see", arguments: StorageKind.all)
     func compares(kind: StorageKind) async throws {
         let server = try await Self.server(kind)

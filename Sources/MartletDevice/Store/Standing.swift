@@ -158,11 +158,13 @@ extension Standing {
     /// The newest revision of the history that the queued sets were made in.
     var newestOfHistory: Revision { former?.revision ?? refetching?.goal ?? revision }
 
+    /// The revision that the queued sets may have seen, while the device fetches everything again; 0 if
+    /// it does not.
+    private var goal: Revision { rejoining ?? refetching?.goal ?? 0 }
+
     /// Whether the next request may have change sets. A set has seen revisions that the device has
     /// again only once everything is fetched.
-    var maySend: Bool {
-        historyToConfirm == nil && cursor.revision >= rejoining ?? refetching?.goal ?? 0
-    }
+    var maySend: Bool { historyToConfirm == nil && cursor.revision >= goal }
 
     /// Returns a request for what the device needs next, without change sets.
     /// - Parameter wantsRows: Whether to ask for rows even if entries would do.
@@ -171,6 +173,7 @@ extension Standing {
         var request = SyncRequest(maxRevision: history?.revision ?? cursor.revision)
         request.lineage = history?.lineage ?? cursor.lineage
         if history == nil, staged == nil, rejoining == nil { request.partOf = partOf }
+        request.goal = request.maxRevision < goal ? goal : nil
         request.wantsRows = history == nil && (wantsRows || needsRows)
         return request
     }

@@ -4,8 +4,8 @@ package import MartletModel
 ///
 /// **Written form**: compact, members in a fixed order, optional members only if they are present.
 /// - Request: `clientId`, `protocol`, `maxRevision`, `acknowledged`, `dataSet`, `lineage`,
-///   `schema`, `rules`, `rows` (only when true), `answerBytes`, `request`, `purged`, `check`,
-///   `changeSets`.
+///   `partOf`, `goal`, `schema`, `rules`, `rows` (only when true), `answerBytes`, `request`,
+///   `purged`, `check`, `changeSets`.
 /// - Answer: `maxRevision`, `more` (only when true), `dataSet`, `lineage`, `schema`, `clientId`,
 ///   `from`, `request`, `view`, `rules`, `check`, `changeSets`.
 /// - Change set: `identifier`, `sequence`, `seen`, `dependencyIdentifier`, `timestamp`, `revision`,

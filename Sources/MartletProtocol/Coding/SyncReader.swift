@@ -34,6 +34,7 @@ struct SyncReader {
             case "dataSet": request.dataSet = try reader.readName()
             case "lineage": request.lineage = try reader.readName(most: Limits.lineageBytes)
             case "partOf": request.partOf = try reader.readMark()
+            case "goal": request.goal = try reader.readCount()
             case "schema": request.schema = try reader.readName()
             case "purged": request.purged = try reader.readReceipt()
             case "check": request.check = try reader.readCheckRequest()

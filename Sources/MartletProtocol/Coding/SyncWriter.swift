@@ -25,6 +25,7 @@ struct SyncWriter {
             json.member("lineage", mark.lineage)
             json.endObject()
         }
+        json.member("goal", request.goal)
         json.member("schema", request.schema)
         json.member("rules", request.rules)
         json.member("rows", request.wantsRows ? true : nil)

@@ -19,6 +19,8 @@ package struct SyncRequest: Hashable, Sendable {
     package var lineage: String?
     /// The end of an answer, if the device has applied only its first entries. Then `lineage` is nil.
     package var partOf: HistoryMark?
+    /// The revision before which the device sends no change set, if it has less; else nil.
+    package var goal: Revision?
     /// The fingerprint of the device's schema.
     package var schema: String?
     /// The fingerprint of the rules that the device has; nil if it has none.

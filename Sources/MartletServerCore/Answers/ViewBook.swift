@@ -83,17 +83,20 @@ package final class ViewBook: Sendable {
     ///
     /// - Parameters:
     ///   - since: The device's revision.
+    ///   - goal: The revision before which the answer may not end.
     ///   - lineage: The lineage that it names.
     ///   - head: The end of the log.
     func sight(
-        of principal: Principal, since: Revision, _ lineage: DeviceLineage?, head: Revision
+        of principal: Principal, since: Revision, goal: Revision = 0, _ lineage: DeviceLineage?,
+        head: Revision
     ) -> Sight {
         let isPlain = lineage?.views.isEmpty ?? true
         if isPlain, state.withLock({ $0.program == nil }) { return .everything }
         let showsEverything = showsEverything(to: principal)
         return state.withLock { state in
             if isPlain, showsEverything { return .everything }
-            guard let known = state.views[principal], since <= known.view.revision,
+            guard let known = state.views[principal],
+                max(since, goal) <= known.view.revision,
                 known.view.revision == head
                     || state.isCurrent(principal, since: known.view.revision, head: head),
                 !state.asksDay

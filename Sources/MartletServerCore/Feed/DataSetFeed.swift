@@ -116,6 +116,8 @@ package final class DataSetFeed: Sendable {
         if let problem = RequestCheck.problem(with: admitted, identity: identity, head: head) {
             return mayBeOld(problem, log) ? .needsLog : .problem(problem)
         }
+        // Another process may have written what the device still lacks.
+        if isShared, log == nil, admitted.request.goal ?? 0 > head.revision { return .needsNode }
         do throws(AnswerBuilder.Failure) {
             let builder = builder(log: log)
             if let problem = try builder.lineageProblem(admitted.request, head: head) {
@@ -141,7 +143,8 @@ package final class DataSetFeed: Sendable {
     func sight(of admitted: AdmittedRequest) -> ViewBook.Sight {
         let since = admitted.request.maxRevision
         let sight = views.sight(
-            of: admitted.principal, since: since, admitted.lineage, head: cache.head.revision)
+            of: admitted.principal, since: since, goal: admitted.request.goal ?? 0,
+            admitted.lineage, head: cache.head.revision)
         let view: Int64
         switch sight {
         case .everything: view = View.everything

@@ -129,6 +129,29 @@ struct OtherViewTests {
         #expect(names.map(\.values) == [["First"], ["Team 2"], ["Team 3"]])
     }
 
+    @Test("names the revision that it has to reach, until it may send")
+    func goal() throws {
+        let world = try SmallWorld("view-goal")
+        let mine = try world.device()
+        for number in 1...3 {
+            try mine.write { try $0.insert("teams", ["name": .text("Team \(number)")]) }
+            try mine.sync(with: world.server)
+        }
+        var goals: [Revision?] = []
+        try mine.sync { body in
+            goals.append(try SyncCoder.decodeRequest(body).goal)
+            return goals.count == 1 ? (409, Self.otherView) : try world.server.answer(body)
+        }
+        try mine.write { try $0.insert("teams", ["name": "Last"]) }
+        try mine.sync { body in
+            goals.append(try SyncCoder.decodeRequest(body).goal)
+            return try world.server.answer(body)
+        }
+        #expect(goals.first == .some(nil) && goals.dropFirst().first == .some(3))
+        #expect(goals.last == .some(nil))
+        #expect(mine.errors.isEmpty)
+    }
+
     @Test("keeps the sets that are newer than the history it asks for, if it was emptied before")
     func wholeAgain() throws {
         let world = try SmallWorld("view-whole-again")
