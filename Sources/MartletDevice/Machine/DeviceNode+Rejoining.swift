@@ -40,6 +40,18 @@ extension DeviceNode {
         }
     }
 
+    /// Handles an answer that ends before a revision which the server had when the device began to rejoin:
+    /// the device looks for the shared history once more, after a wait.
+    func restoredAgain(now: Int64) throws -> [Action] {
+        try store.discardStaged()
+        isCatchingUp = false
+        return pause(
+            SyncError(
+                .busy,
+                "The server's history has become shorter while the device fetched everything again: the"
+                    + " server was restored once more. The device asks for the shared history again."))
+    }
+
     /// Begins to look for the newest revision that both histories share.
     func search(below revision: Revision, now: Int64) throws -> [Action] {
         probe = Probe(low: 0, high: revision, at: 0)

@@ -295,6 +295,7 @@ extension DeviceNode {
             if probe != nil { return try isCommon(now: now) }
             let standing = try store.standing
             if standing.endsTooEarly(answer) {
+                if standing.rejoining != nil { return try restoredAgain(now: now) }
                 return otherHistory(
                     Problem(
                         status: 409, kind: "revisionAhead",

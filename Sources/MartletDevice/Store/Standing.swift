@@ -189,8 +189,7 @@ extension Standing {
     /// Returns whether an answer cannot lead to the device's former revision, because the server's
     /// log ends before it.
     func endsTooEarly(_ answer: SyncAnswer) -> Bool {
-        guard !answer.more, rejoining == nil, let refetching else { return false }
-        return answer.maxRevision < refetching.goal
+        !answer.more && answer.maxRevision < goal
     }
 
     /// Returns whether an answer was made for the state that the file is in.

@@ -152,6 +152,30 @@ struct OtherViewTests {
         #expect(mine.errors.isEmpty)
     }
 
+    @Test("asks for the shared history again if the server was restored meanwhile, and after a wait")
+    func restoredAgain() throws {
+        let world = NodeFixture(try DeviceFixture())
+        for revision: Revision in 1...2 {
+            let sent = try #require(try world.handle(.wake(isUrgent: true)).sent)
+            let team = ChangeSet.entry(
+                revision, .created("teams", revision, at: revision, ["name": "Falcons"]))
+            _ = try world.answer(sent.exchange, revision, [team])
+        }
+        let asked = try #require(try world.handle(.wake(isUrgent: true)).sent)
+        let refused = world.handle(
+            .answered(
+                exchange: asked.exchange, status: 409, body: Self.otherView, retryAfter: nil))
+        let next = try #require(try refused.sent)
+        #expect(next.request.goal == 2)
+        let told = try world.answer(next.exchange, 1, [Self.players(1...1)])
+        #expect(told.error?.kind == .busy)
+        #expect(try told.sent == nil)
+        #expect(try world.device.rows("SELECT id FROM teams ORDER BY id") == [[1], [2]])
+        // It asks first whether the server has its history.
+        let again = try #require(try world.handle(.wake(isUrgent: true)).sent)
+        #expect(again.request.maxRevision == 2 && again.request.lineage == "l2")
+    }
+
     @Test("keeps the sets that are newer than the history it asks for, if it was emptied before")
     func wholeAgain() throws {
         let world = try SmallWorld("view-whole-again")
@@ -212,7 +236,7 @@ struct OtherViewTests {
                 case .send(let exchange, let body):
                     requests += 1
                     let asked = try SyncCoder.decodeRequest(body)
-                    var answer = SyncAnswer(maxRevision: asked.maxRevision)
+                    var answer = SyncAnswer(maxRevision: asked.goal ?? asked.maxRevision)
                     (answer.dataSet, answer.lineage) = (try store.dataSet, asked.lineage)
                     if asked.maxRevision == 0 {
                         answer.changeSets = [ChangeSet(), ChangeSet()].map {
