@@ -196,20 +196,28 @@ actor ServerProcess {
     }
 
     /// The most bytes that the server has held.
-    func peakMemory() throws -> Int {
+    func peakMemory() throws -> Int { try memory("VmHWM:") }
+
+    /// The bytes that the server holds.
+    func memory() throws -> Int { try memory("VmRSS:") }
+
+    private func memory(_ name: String) throws -> Int {
         let status = try String(contentsOfFile: "/proc/\(identifier)/status", encoding: .utf8)
-        let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
+        let line = status.split(separator: "\n").first { $0.hasPrefix(name) }
         return (line?.split(whereSeparator: { !$0.isNumber }).first.flatMap { Int($0) } ?? 0) << 10
     }
 
     private var identifier: Int32 { program?.identifier ?? 0 }
 
     /// How many change sets came to the writer, those that came again among them.
-    func setsReceived() async throws -> Int {
+    func setsReceived() async throws -> Int { try await metric("martlet_batch_sets_sum") }
+
+    /// A value of the server's metrics; -1 if there is none.
+    func metric(_ name: String) async throws -> Int {
         let (data, _) = try await URLSession.shared.data(
             from: try address.appendingPathComponent("metrics"))
         let lines = String(decoding: data, as: UTF8.self).split(separator: "\n")
-        let line = lines.first { $0.hasPrefix("martlet_batch_sets_sum ") }
+        let line = lines.first { $0.hasPrefix("\(name) ") }
         return line.flatMap { Int($0.split(separator: " ")[1]) } ?? -1
     }
 }

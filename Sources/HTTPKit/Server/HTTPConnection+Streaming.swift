@@ -33,28 +33,27 @@ extension HTTPConnection {
         }
     }
 
-    func writeStream(_ bytes: [UInt8]) async throws {
-        guard case .streaming = phase, !bytes.isEmpty else {
-            if case .streaming = phase { return }
-            throw HTTPStreamClosed()
-        }
+    /// The most bytes that are copied so that they leave in one call to the kernel.
+    private static let joinedByteCount = 64 << 10
+
+    /// Sends pieces after the bytes that wait.
+    /// - Returns: Whether the writer has to wait for the client.
+    func pushToStream(_ pieces: [[UInt8]]) throws -> Bool {
+        guard case .streaming = phase else { throw HTTPStreamClosed() }
+        let count = pieces.reduce(0) { $0 + $1.count }
+        guard count > 0 else { return false }
+        var framed = pieces
         if stream?.isChunked == true {
-            var chunk = Array(String(bytes.count, radix: 16).utf8)
-            chunk.reserveCapacity(chunk.count + bytes.count + 4)
-            chunk += [13, 10]
-            chunk += bytes
-            chunk += [13, 10]
-            push(chunk)
-        } else {
-            if let missing = stream?.missing {
-                // The client would read bytes beyond the announced length as the next answer.
-                guard Int64(bytes.count) <= missing else { throw HTTPStreamClosed() }
-                stream?.missing = missing - Int64(bytes.count)
-            }
-            push(bytes)
+            framed.insert(Array(String(count, radix: 16).utf8) + [13, 10], at: 0)
+            framed.append([13, 10])
+        } else if let missing = stream?.missing {
+            // The client would read bytes beyond the announced length as the next answer.
+            guard Int64(count) <= missing else { throw HTTPStreamClosed() }
+            stream?.missing = missing - Int64(count)
         }
-        guard unsentByteCount > core.options.streamBufferBytes else { return }
-        try await flushStream()
+        if framed.count > 1, count <= Self.joinedByteCount { framed = [Array(framed.joined())] }
+        for piece in framed { push(piece) }
+        return unsentByteCount > core.options.streamBufferBytes
     }
 
     func flushStream() async throws {

@@ -50,12 +50,22 @@ extension HTTPConnection {
         return await withCheckedContinuation { state.receiver = $0 }
     }
 
-    func sendMessage(_ text: [UInt8]) async throws(WebSocketClosed) {
+    /// Sends a text after the bytes that wait.
+    /// - Returns: Whether the sender has to wait for the client.
+    func pushMessage(_ text: [UInt8]) throws(WebSocketClosed) -> Bool {
         guard case .webSocket = phase, let state = webSocket, state.closing == nil,
             state.session.send(text: text)
         else { throw WebSocketClosed() }
         core.counters.webSocketMessagesSent += 1
         flush(state)
+        return unsentByteCount > core.options.webSocket.bufferByteCount
+    }
+
+    /// Waits until there is room for another message.
+    func awaitRoom() async throws(WebSocketClosed) {
+        guard case .webSocket = phase, let state = webSocket, state.closing == nil else {
+            throw WebSocketClosed()
+        }
         guard unsentByteCount > core.options.webSocket.bufferByteCount else { return }
         await withCheckedContinuation { state.senders.append($0) }
         guard case .webSocket = phase, state.closing == nil else { throw WebSocketClosed() }

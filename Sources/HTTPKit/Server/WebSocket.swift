@@ -20,11 +20,18 @@ public struct WebSocket: Sendable {
 
     /// Sends a text message. It returns when there is room for more, so a client that reads slowly
     /// delays its senders. The server keeps at most one message of each sender beyond
-    /// `WebSocketOptions.bufferByteCount`.
-    /// - Parameter text: The message in UTF-8.
+    /// `WebSocketOptions.bufferByteCount`, and this holds no copy of the message while it waits.
+    /// - Parameters:
+    ///   - text: The message in UTF-8.
+    ///   - handedOver: Called when the connection has the message, before the wait.
     /// - Throws: `WebSocketClosed` if the WebSocket is closed or closing.
-    public func send(_ text: [UInt8]) async throws(WebSocketClosed) {
-        try await connection.sendMessage(text)
+    public func send(
+        _ text: consuming [UInt8], handedOver: () -> Void = {}
+    ) async throws(WebSocketClosed) {
+        let isFull = try await connection.pushMessage(consume text)
+        handedOver()
+        guard isFull else { return }
+        try await connection.awaitRoom()
     }
 
     /// Begins to close, or does nothing if that has begun. Earlier messages are still sent.

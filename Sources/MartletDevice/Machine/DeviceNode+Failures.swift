@@ -192,7 +192,9 @@ extension DeviceNode {
         case let error as SQLiteError where error.isDiskFull || error.isInputOutput:
             SyncError(.storage, "The device's file failed: \(error.message).")
         case let error as SQLiteError:
-            SyncError(.file, "The device's file failed: \(StoreError(error).message)")
+            SyncError(
+                error.isCannotOpen ? .storage : .file,
+                "The device's file failed: \(StoreError(error).message)")
         // The error's own sentence says what to do.
         case let error as StoreError:
             SyncError(

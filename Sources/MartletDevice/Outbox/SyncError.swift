@@ -40,7 +40,7 @@ public struct SyncError: Error, Hashable, Sendable, CustomStringConvertible {
         /// The file belongs to another data set, or the server's data set was recreated or
         /// restored.
         public static let wrongDataSet = Kind(name: "wrongDataSet")
-        /// The disk of the device's own file is full, or it failed.
+        /// The disk of the device's own file is full, it failed, or it does not let the file be opened.
         public static let storage = Kind(name: "storage")
         /// The device's own file cannot be used as it is: it is damaged, or an index or a table in it refuses
         /// what it should hold. The message says what to do.

@@ -70,7 +70,7 @@ struct DeltaSocket: Sendable {
         do {
             // The WebSocket itself pings when it is quiet, so nothing is sent here.
             let ending = try await listening.run(query.deltaRequest(listening.record.principal)) {
-                try await socket.send($0.json)
+                try await socket.send($0.json, handedOver: $1)
             } quiet: {
             }
             switch ending {

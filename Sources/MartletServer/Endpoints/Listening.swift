@@ -30,29 +30,18 @@ struct Listening: Sendable {
     /// everything that exists by then.
     ///
     /// - Parameters:
-    ///   - first: The batch after the request's revision; nil if it has still to be made.
-    ///   - send: Sends a batch, and waits while the listener reads slowly.
+    ///   - send: Sends a batch, calls its second argument when the connection has the bytes, and then
+    ///     waits while the listener reads slowly. The batch may be large, so nothing holds it during the
+    ///     wait.
     ///   - quiet: Gives a sign of life, once in each `heartbeat` of the handler.
     /// - Throws: The errors of `send` and `quiet`, `CancellationError`, and the storage's failures.
     func run(
-        _ request: DeltaRequest, _ first: DeltaBatchBytes? = nil,
-        send: (DeltaBatchBytes) async throws -> Void, quiet: () async throws -> Void
+        _ start: DeltaRequest,
+        send: (_ batch: consuming DeltaBatchBytes, _ handedOver: () -> Void) async throws -> Void,
+        quiet: () async throws -> Void
     ) async throws -> Ending {
-        var request = request
-        let generation = try await handler.tokenWatch.generation(handler.tokens)
-        if let first {
-            if !first.isEmpty { try await send(first) }
-            request.advance(past: first)
-        }
-        return try await follow(request, generation, send: send, quiet: quiet)
-    }
-
-    private func follow(
-        _ start: DeltaRequest, _ tokens: Int64,
-        send: (DeltaBatchBytes) async throws -> Void, quiet: () async throws -> Void
-    ) async throws -> Ending {
+        var generation = try await handler.tokenWatch.generation(handler.tokens)
         var request = start
-        var generation = tokens
         var sign = ContinuousClock.now
         while true {
             try Task.checkCancellation()
@@ -69,19 +58,23 @@ struct Listening: Sendable {
                 }
                 generation = current
             }
-            switch await batch(request) {
+            // Other batches are made once the connection has the bytes of this one.
+            let claim = AnswerClaim(of: RequestHandler.party(record))
+            switch await batch(request, claim) {
             case .failure(let problem):
                 return service.signal.isStopped ? .stopping : .problem(problem)
             case .success(let batch) where !batch.isEmpty:
-                try await send(batch)
                 request.advance(past: batch)
+                let goesOn = batch.more || request.wantsRows
+                try await send(batch) { claim.giveBack() }
                 if ContinuousClock.now - sign >= handler.heartbeat {
                     sign = .now
                     try await quiet()
                 }
-                if batch.more || request.wantsRows { continue }
+                if goesOn { continue }
             case .success(let batch): request.note(empty: batch)
             }
+            claim.giveBack()
             let pause = min(handler.heartbeat, max(left ?? handler.heartbeat, .milliseconds(1)))
             if await !service.signal.wait(
                 beyond: request.known, for: pause, concerning: request.concern)
@@ -99,12 +92,10 @@ struct Listening: Sendable {
         record.expires.map { .milliseconds($0 - handler.now()) }
     }
 
-    private func batch(_ request: DeltaRequest) async -> Result<DeltaBatchBytes, Problem> {
+    private func batch(
+        _ request: DeltaRequest, _ claim: AnswerClaim
+    ) async -> Result<DeltaBatchBytes, Problem> {
         if let made = service.madeDeltas(request) { return .success(made) }
-        // The claim ends with this call, so that another batch can be made meanwhile. Bytes that
-        // wait for a listener are counted elsewhere.
-        let claim = AnswerClaim(of: RequestHandler.party(record))
-        defer { claim.giveBack() }
         return await service.deltas(request, claim)
     }
 }

@@ -45,7 +45,7 @@ extension RequestHandler {
             }.get()
             var outcome: Outcome
             if isStream {
-                outcome = stream(deltaRequest, first, token, request, begin)
+                outcome = stream(deltaRequest, token, request, begin)
             } else {
                 outcome = try await poll(
                     deltaRequest, first, query.wait, token.dataSet, request, claim)
@@ -99,8 +99,8 @@ extension RequestHandler {
     // MARK: - As events
 
     private func stream(
-        _ deltaRequest: DeltaRequest, _ first: DeltaBatchBytes, _ token: TokenRecord,
-        _ request: HTTPRequest, _ begin: ContinuousClock.Instant
+        _ deltaRequest: DeltaRequest, _ token: TokenRecord, _ request: HTTPRequest,
+        _ begin: ContinuousClock.Instant
     ) -> Outcome {
         var response = HTTPResponse(
             status: 200,
@@ -114,8 +114,8 @@ extension RequestHandler {
             try await dataSets.use(token.dataSet) { service in
                 let listening = Listening(
                     handler: self, service: service, token: bearer, record: token)
-                _ = try await listening.run(deltaRequest, first) {
-                    try await writer.write(Self.event($0))
+                _ = try await listening.run(deltaRequest) { batch, handedOver in
+                    try await writer.write(pieces: Self.event(batch), handedOver: handedOver)
                 } quiet: {
                     // The comment line has the milliseconds since the request. A listener that
                     // noted when it asked can tell from it how late the stream is.
@@ -127,16 +127,13 @@ extension RequestHandler {
         return Outcome(response)
     }
 
-    /// Returns a batch as an event. The JSON has no line ends, so it is one line of data.
+    /// Returns the pieces of a batch as an event. The JSON has no line ends, so it is one line of data.
     ///
     /// A part of a difference has no id: a listener that reconnects with only a version restarts
     /// the difference. A batch that sends the listener to `POST /sync` has no id either.
-    private static func event(_ batch: DeltaBatchBytes) -> [UInt8] {
+    private static func event(_ batch: DeltaBatchBytes) -> [[UInt8]] {
         let isPart = batch.isDifference && batch.more || batch.isBehind
-        var event = [UInt8]((isPart ? "data: " : "id: \(batch.nextVersion)\ndata: ").utf8)
-        event.reserveCapacity(event.count + batch.json.count + 2)
-        event += batch.json
-        event += [10, 10]
-        return event
+        let head = isPart ? "data: " : "id: \(batch.nextVersion)\ndata: "
+        return [[UInt8](head.utf8), batch.json, [10, 10]]
     }
 }
