@@ -196,14 +196,9 @@ actor ServerProcess {
     }
 
     /// The most bytes that the server has held.
-    func peakMemory() throws -> Int { try memory("VmHWM:") }
-
-    /// The bytes that the server holds.
-    func memory() throws -> Int { try memory("VmRSS:") }
-
-    private func memory(_ name: String) throws -> Int {
+    func peakMemory() throws -> Int {
         let status = try String(contentsOfFile: "/proc/\(identifier)/status", encoding: .utf8)
-        let line = status.split(separator: "\n").first { $0.hasPrefix(name) }
+        let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
         return (line?.split(whereSeparator: { !$0.isNumber }).first.flatMap { Int($0) } ?? 0) << 10
     }
 

@@ -23,8 +23,12 @@ struct DeltaSocket: Sendable {
 
     /// Talks until one of the two sides ends it.
     ///
-    /// - Parameter given: The token of the request's header; nil if the first message brings it.
-    func talk(_ socket: WebSocket, token given: [UInt8]?) async {
+    /// - Parameters:
+    ///   - given: The token of the request's header; nil if the first message brings it.
+    ///   - first: The batch after the request's revision; nil if it has still to be made.
+    func talk(
+        _ socket: WebSocket, token given: [UInt8]?, _ first: Listening.FirstBatch?
+    ) async {
         do {
             guard let token = await tokenBytes(socket, given) else {
                 return await Self.end(socket, TokenDenial(.unknown))
@@ -36,7 +40,7 @@ struct DeltaSocket: Sendable {
                 let listening = Listening(
                     handler: handler, service: service, token: token, record: record)
                 await withTaskGroup { group in
-                    group.addTask { await follow(listening, socket) }
+                    group.addTask { await follow(listening, first, socket) }
                     // The task that ends first has closed the socket, which ends the other one.
                     await hear(socket, token)
                     group.cancelAll()
@@ -66,11 +70,16 @@ struct DeltaSocket: Sendable {
 
     // MARK: - Down
 
-    private func follow(_ listening: Listening, _ socket: WebSocket) async {
+    private func follow(
+        _ listening: Listening, _ first: Listening.FirstBatch?, _ socket: WebSocket
+    ) async {
         do {
             // The WebSocket itself pings when it is quiet, so nothing is sent here.
-            let ending = try await listening.run(query.deltaRequest(listening.record.principal)) {
-                try await socket.send($0.json, handedOver: $1)
+            let ending = try await listening.run(
+                query.deltaRequest(listening.record.principal), first
+            ) {
+                (batch: consuming DeltaBatchBytes, handedOver) in
+                try await socket.send((consume batch).json, handedOver: handedOver)
             } quiet: {
             }
             switch ending {
@@ -133,7 +142,7 @@ extension RequestHandler {
             let query = try DeltaQuery(request, isEvents: false)
             let socket = DeltaSocket(handler: self, query: query, peer: request.peer)
             guard request.headers.lineCount("authorization") > 0 else {
-                return upgrade(handshake, socket, token: nil)
+                return upgrade(handshake, socket, token: nil, nil)
             }
             let record = try await admitted(request)
             let deltaRequest = query.deltaRequest(record.principal)
@@ -141,10 +150,14 @@ extension RequestHandler {
             let answer = try await dataSets.ask(record.dataSet) {
                 await $0.deltas(deltaRequest, claim)
             }
-            var outcome = upgrade(handshake, socket, token: Self.bearer(request))
-            if case .failure(let problem) = answer {
-                outcome = Outcome(problem)
-            }
+            var outcome =
+                switch answer {
+                case .success(let batch):
+                    upgrade(
+                        handshake, socket, token: Self.bearer(request),
+                        Listening.FirstBatch(batch, claim, for: record.principal))
+                case .failure(let problem): Outcome(problem)
+                }
             outcome.note(record)
             outcome.device = query.clientID
             return outcome
@@ -156,12 +169,13 @@ extension RequestHandler {
     }
 
     private func upgrade(
-        _ handshake: WebSocketHandshake, _ socket: DeltaSocket, token: [UInt8]?
+        _ handshake: WebSocketHandshake, _ socket: DeltaSocket, token: [UInt8]?,
+        _ first: Listening.FirstBatch?
     ) -> Outcome {
         let limit = token == nil ? DeltaSocket.tokenMessageBytes : Limits.requestBytes
         return Outcome(
             .webSocket(handshake, maxMessageByteCount: limit) {
-                await socket.talk($0, token: token)
+                await socket.talk($0, token: token, first)
             })
     }
 

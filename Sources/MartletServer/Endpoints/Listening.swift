@@ -1,6 +1,7 @@
 internal import MartletModel
 internal import MartletProtocol
 internal import MartletServerCore
+internal import Synchronization
 
 /// Follows a data set for one listener, by whichever transport the batches travel.
 struct Listening: Sendable {
@@ -24,24 +25,52 @@ struct Listening: Sendable {
     /// The token's record when the listening began.
     let record: TokenRecord
 
+    /// A batch that was made before the listening began, and the claim that limits how many are made at a
+    /// time. The listening takes it and lets go of it, however long it lasts.
+    final class FirstBatch: Sendable {
+        private let batch: Mutex<DeltaBatchBytes?>
+        let claim: AnswerClaim
+        /// The person whom it was made for.
+        let principal: Principal
+
+        init(_ batch: DeltaBatchBytes, _ claim: AnswerClaim, for principal: Principal) {
+            self.batch = Mutex(batch)
+            (self.claim, self.principal) = (claim, principal)
+        }
+
+        /// Returns the batch the first time, and nil after that.
+        func take() -> DeltaBatchBytes? {
+            batch.withLock { batch in
+                defer { batch = nil }
+                return batch
+            }
+        }
+    }
+
     /// Sends the batches that exist, then new ones as they arise, until one of the endings.
     ///
     /// Nothing is queued. The next batch is made when the last one has been sent, and it holds
     /// everything that exists by then.
     ///
     /// - Parameters:
+    ///   - first: The batch after the request's revision; nil if it has still to be made.
     ///   - send: Sends a batch, calls its second argument when the connection has the bytes, and then
     ///     waits while the listener reads slowly. The batch may be large, so nothing holds it during the
     ///     wait.
     ///   - quiet: Gives a sign of life, once in each `heartbeat` of the handler.
     /// - Throws: The errors of `send` and `quiet`, `CancellationError`, and the storage's failures.
     func run(
-        _ start: DeltaRequest,
+        _ start: DeltaRequest, _ first: FirstBatch? = nil,
         send: (_ batch: consuming DeltaBatchBytes, _ handedOver: () -> Void) async throws -> Void,
         quiet: () async throws -> Void
     ) async throws -> Ending {
         var generation = try await handler.tokenWatch.generation(handler.tokens)
         var request = start
+        if let first, first.principal == start.principal, let batch = first.take() {
+            request.advance(past: batch)
+            if !batch.isEmpty { try await send(consume batch) { first.claim.giveBack() } }
+            first.claim.giveBack()
+        }
         var sign = ContinuousClock.now
         while true {
             try Task.checkCancellation()
@@ -66,7 +95,7 @@ struct Listening: Sendable {
             case .success(let batch) where !batch.isEmpty:
                 request.advance(past: batch)
                 let goesOn = batch.more || request.wantsRows
-                try await send(batch) { claim.giveBack() }
+                try await send(consume batch) { claim.giveBack() }
                 if ContinuousClock.now - sign >= handler.heartbeat {
                     sign = .now
                     try await quiet()

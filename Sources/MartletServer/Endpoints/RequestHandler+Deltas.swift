@@ -45,7 +45,9 @@ extension RequestHandler {
             }.get()
             var outcome: Outcome
             if isStream {
-                outcome = stream(deltaRequest, token, request, begin)
+                outcome = stream(
+                    deltaRequest, Listening.FirstBatch(first, claim, for: token.principal), token,
+                    request, begin)
             } else {
                 outcome = try await poll(
                     deltaRequest, first, query.wait, token.dataSet, request, claim)
@@ -99,8 +101,8 @@ extension RequestHandler {
     // MARK: - As events
 
     private func stream(
-        _ deltaRequest: DeltaRequest, _ token: TokenRecord, _ request: HTTPRequest,
-        _ begin: ContinuousClock.Instant
+        _ deltaRequest: DeltaRequest, _ first: Listening.FirstBatch, _ token: TokenRecord,
+        _ request: HTTPRequest, _ begin: ContinuousClock.Instant
     ) -> Outcome {
         var response = HTTPResponse(
             status: 200,
@@ -114,8 +116,10 @@ extension RequestHandler {
             try await dataSets.use(token.dataSet) { service in
                 let listening = Listening(
                     handler: self, service: service, token: bearer, record: token)
-                _ = try await listening.run(deltaRequest) { batch, handedOver in
-                    try await writer.write(pieces: Self.event(batch), handedOver: handedOver)
+                _ = try await listening.run(deltaRequest, first) {
+                    (batch: consuming DeltaBatchBytes, handedOver) in
+                    try await writer.write(
+                        pieces: Self.event(consume batch), handedOver: handedOver)
                 } quiet: {
                     // The comment line has the milliseconds since the request. A listener that
                     // noted when it asked can tell from it how late the stream is.
