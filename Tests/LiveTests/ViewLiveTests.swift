@@ -167,7 +167,8 @@ struct ViewLiveTests {
     @Test("a new device begins with a snapshot of its user's view, and ends right if that changes")
     func snapshots() async throws {
         let pair = try await Pair()
-        let url = try await pair.server.url.appendingPathComponent("snapshot")
+        let url = try await pair.server.url.appendingPathComponent("snapshot").appending(
+            queryItems: [URLQueryItem(name: "client", value: "reader")])
         func status(_ token: String) async throws -> Int {
             var request = URLRequest(url: url)
             request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization")

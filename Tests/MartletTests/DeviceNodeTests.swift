@@ -170,6 +170,16 @@ struct DeviceNodeTests {
         #expect(second.1.clientID != first.1.clientID)
     }
 
+    @Test("a new name confirms once more what the device has removed, if its user sees a part")
+    func renewedReceipt() throws {
+        let device = try DeviceFixture()
+        for view: Int64? in [nil, 7] {
+            try device.store.changeStanding { $0.view = view }
+            try device.store.renewIdentity()
+            #expect(try (device.store.standing.receipt?.view) == view)
+        }
+    }
+
     @Test(
         "a device that is told for ever to start over waits between its tries",
         arguments: ["identityReused", "revisionAhead", "lineage"])

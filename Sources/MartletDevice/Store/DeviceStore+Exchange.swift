@@ -202,8 +202,10 @@ extension DeviceStore {
     /// Takes a new name, because the server knows another file under the old one: the file was
     /// copied, or restored from a backup. Sets keep their identifiers, so none is applied twice.
     package func renewIdentity() throws {
-        try inApplyingTransaction {
+        try changeStanding { standing in
             try applying.setState("clientID", .text(newIdentity()))
+            // The server waits for the new device, too.
+            standing.owesReceipt = standing.view != nil
         }
     }
 }

@@ -92,10 +92,12 @@ extension DeviceStore {
         try applying.setCapture(false)
         // This is not done earlier, because a device that keeps its history still needs the parts.
         if before.missing != nil { try PendingParts(store: applying).forgetPassed() }
-        let present = before.isForView ? try Purge(store: applying).confirmed() : []
+        // Nobody says whether a record is lost or hidden, so a hidden one leaves no value either way.
+        let seesPart = before.view ?? 0 != 0
+        let present = before.isForView || seesPart ? try Purge(store: applying).confirmed() : []
         var work = LostWork(
-            store: applying, common: common, isForView: before.isForView,
-            seesPart: before.view ?? 0 != 0, now: now, mostKeptBytes: mostKeptBytes)
+            store: applying, common: common, isForView: before.isForView, seesPart: seesPart, now: now,
+            mostKeptBytes: mostKeptBytes)
         try work.takeOut()
         try SnapshotRows.makeRoom(in: applying)
         var rebase = Rebase(
@@ -109,7 +111,7 @@ extension DeviceStore {
         if !sources.isEmpty { try clearStaged(&after) }
         var report = rebase.report
         try work.putBack(on: rebase, &report)
-        if before.isForView {
+        if before.isForView || seesPart {
             try purge(nil, had: present, &after)
         } else {
             try purge(rebase.hidden, had: rebase.hidden, &after)

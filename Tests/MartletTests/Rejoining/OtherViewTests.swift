@@ -129,6 +129,39 @@ struct OtherViewTests {
         #expect(names.map(\.values) == [["First"], ["Team 2"], ["Team 3"]])
     }
 
+    @Test("keeps no value of a record that is lost or hidden after a restore, and its user's own words")
+    func restored() throws {
+        let world = try SmallWorld("view-restored")
+        let (mine, other) = (try world.device(), try world.device())
+        let backup = try world.restoredServer()
+        try other.write { try $0.insert("teams", ["name": "Secret", "city": "Nuuk"]) }
+        try other.sync(with: world.server)
+        func sync(with server: SmallServer) throws {
+            try mine.sync { body in
+                let (status, bytes) = try server.answer(body)
+                guard status == 200 else { return (status, bytes) }
+                var answer = try SyncCoder.decodeAnswer(bytes)
+                answer.view = 7
+                return (status, try SyncCoder.encode(answer))
+            }
+        }
+        try sync(with: world.server)
+        // Somebody else changes the record first, so a person has to decide on the edit.
+        try mine.write { try $0.update("teams", .integer(1), ["name": "Mine"]) }
+        try other.write { try $0.update("teams", .integer(1), ["name": "Secret again"]) }
+        try other.sync(with: world.server)
+        try sync(with: world.server)
+        #expect(try mine.store.parked().count == 1)
+        let bases = "SELECT count(*) FROM martlet_parked_changes WHERE base IS NOT NULL"
+        #expect(try mine.connection().integer(bases) == 1)
+        try sync(with: backup)
+        #expect(mine.errors.isEmpty)
+        #expect(try mine.connection().integer("SELECT count(*) FROM teams") == 0)
+        #expect(try mine.connection().integer(bases) == 0)
+        let kept = try mine.store.parked().map { "\($0)" }.joined()
+        #expect(kept.contains("Mine") && !kept.contains("Secret") && !kept.contains("Nuuk"))
+    }
+
     @Test("names the revision that it has to reach, until it may send")
     func goal() throws {
         let world = try SmallWorld("view-goal")
