@@ -65,7 +65,8 @@ extension WrittenWorld {
         history.append("-- exchanged")
         // The device is refused until it opens the file again.
         let isRefused = device.errors.allSatisfy { error in
-            error.kind == .storage || error.kind == .violation && script != schema.script
+            [.storage, .file].contains(error.kind)
+                || error.kind == .violation && script != schema.script
         }
         #expect(isRefused, "\(device.errors) \(story)")
         if away.isNow {
@@ -105,7 +106,8 @@ extension WrittenWorld {
             history.append("-- the newcomer exchanged: \(newcomer.parts)")
             // A column under another name has its default in many rows, and may be unique.
             let isRefused = newcomer.errors.allSatisfy { error in
-                error.kind == .storage || error.kind == .violation && away.column != nil
+                [.storage, .file].contains(error.kind)
+                    || error.kind == .violation && away.column != nil
             }
             #expect(isRefused, "\(newcomer.errors) \(story)")
             if !newcomer.errors.isEmpty || random.chance(30) {
