@@ -38,14 +38,16 @@ public final class Connection {
     /// - Parameters:
     ///   - vfs: The name of a registered VFS; nil for the platform's VFS.
     ///   - busyTimeoutMilliseconds: The time to wait for another connection's lock.
+    ///   - refusesQuotedText: Whether a text in double quotes is always a name
+    ///     (https://sqlite.org/quirks.html#dblquote). This also concerns triggers that the connection fires.
     ///   - tracksTables: Whether statements record the tables that they read and write. A text in
-    ///     double quotes is then always a name (https://sqlite.org/quirks.html#dblquote), and a
-    ///     PRAGMA that sets something can be executed but not prepared.
+    ///     double quotes is then always a name, too, and a PRAGMA that sets something can be executed
+    ///     but not prepared.
     /// - Throws: `SQLiteError` if the file cannot be opened.
     public init(
         path: String, mode: Mode = .readWriteCreate, vfs: String? = nil,
         busyTimeoutMilliseconds: Int32 = 5_000, cachedStatements: Int = 200,
-        tracksTables: Bool = false
+        refusesQuotedText: Bool = false, tracksTables: Bool = false
     ) throws(SQLiteError) {
         let access: Int32 =
             switch mode {
@@ -64,9 +66,11 @@ public final class Connection {
         cache = StatementCache(capacity: cachedStatements)
         guard code == SQLITE_OK else { throw handle.error(code, sql: nil) }
         sqlite3_busy_timeout(pointer, busyTimeoutMilliseconds)
-        if tracksTables {
+        if refusesQuotedText || tracksTables {
             // Without this, SQLite would read a misspelled "column" as a text and report no error.
             csqlite_refuse_double_quoted_text(pointer)
+        }
+        if tracksTables {
             let collector = AccessCollector()
             handle.accessCollector = collector
             Self.collect(on: pointer, into: collector)

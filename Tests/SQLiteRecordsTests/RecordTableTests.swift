@@ -45,6 +45,33 @@ struct RecordTableTests {
                 """) == "integer real text blob00FF10 integer real text")
     }
 
+    @Test("the name of a column that is gone is no text")
+    func renamedColumn() throws {
+        let table = try table("CREATE TABLE t (id INTEGER PRIMARY KEY, x TEXT, y TEXT)")
+        try table.insert(.integer(1), ["x": .text("a"), "y": .text("b")], absentMeansNull: true)
+        try connection.execute("ALTER TABLE t RENAME COLUMN x TO z")
+        let reads: [() throws -> Void] = [
+            { _ = try table.read(.integer(1)) }, { _ = try table.read(.integer(1), ["x"]) },
+            { try table.visit(where: nil) { _, _ in } },
+            { try table.visit(where: ("x", .text("x"))) { _, _ in } },
+            { try table.forEach { _, _ in } },
+            {
+                var hasher = RowHasher(type: table.type)
+                _ = try connection.execute(
+                    "CREATE TABLE IF NOT EXISTS martlet_records (type, id, revision)")
+                _ = try hasher.whole(on: connection, number: 1)
+            },
+        ]
+        for read in reads { #expect(throws: SQLiteError.self) { try read() } }
+        try connection.execute("ALTER TABLE t RENAME COLUMN z TO x; ALTER TABLE t RENAME id TO key")
+        for read in [
+            reads + [{ _ = try table.exists(.integer(1)) }, { _ = try table.delete(.integer(1)) }]
+        ].joined() {
+            #expect(throws: SQLiteError.self) { try read() }
+        }
+        #expect(try connection.integer("SELECT count(*) FROM t") == 1)
+    }
+
     @Test("an integer column keeps 64 bits and empty text and bytes stay what they are")
     func edges() throws {
         let table = try table(Self.allKinds)

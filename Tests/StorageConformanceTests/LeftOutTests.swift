@@ -63,20 +63,20 @@ struct LeftOutTests {
             }
         }
         #expect(try server.rows("SELECT name FROM teams WHERE id = 1") == "theirs")
-        #expect(server.node.head.revision == 2)
+        #expect(server.node.head.revision == 3)
         let other = try server.send(SetText().update("teams", "2", #""revision":1,"name":"C""#))
-        #expect(other.fate == "accepted 3")
+        #expect(other.fate == "accepted 4")
 
         try write("UPDATE teams SET share = 2 WHERE id = 1", to: server)
-        let entry = try server.answer(#"{"protocol":1,"maxRevision":3,"changeSets":[]}"#)
+        let entry = try server.answer(#"{"protocol":1,"maxRevision":4,"changeSets":[]}"#)
         #expect(
-            entry.changeSets.map(\.content) == ["teams update [1] 1@4(name=theirs share=2.0)"])
+            entry.changeSets.map(\.content) == ["teams update [1] 1@5(name=theirs share=2.0)"])
         // Whoever has not seen it is refused as ever.
-        let unseen = try server.send(edit(#""name":"mine""#), at: 3)
+        let unseen = try server.send(edit(#""name":"mine""#), at: 4)
         #expect(unseen.fate == "stale" && unseen.message != Self.sentence)
         #expect(try server.send(edit(#""name":"mine""#)).fate == "stale")
-        let seen = try server.send(SetText().update("teams", "1", #""revision":4,"name":"mine""#))
-        #expect(seen.fate == "accepted 5")
+        let seen = try server.send(SetText().update("teams", "1", #""revision":5,"name":"mine""#))
+        #expect(seen.fate == "accepted 6")
     }
 
     @Test("what another program deletes is deleted for all", arguments: StorageKind.all)
@@ -84,7 +84,7 @@ struct LeftOutTests {
         let server = try await server(kind)
         try write("UPDATE teams SET share = INFINITY WHERE id = 1", to: server)
         try write("DELETE FROM teams WHERE id = 1", to: server)
-        let entry = try server.answer(#"{"protocol":1,"maxRevision":2,"changeSets":[]}"#)
+        let entry = try server.answer(#"{"protocol":1,"maxRevision":3,"changeSets":[]}"#)
         #expect(entry.changeSets.map(\.content) == ["teams delete [1]"])
         let gone = try server.send(edit(#""name":"mine""#))
         #expect(gone.message == "a record of “teams” the set would update does not exist")
@@ -108,6 +108,6 @@ struct LeftOutTests {
                 """)
         #expect(try server.rows("SELECT name FROM players") == "theirs")
         try write("UPDATE players SET share = 1", to: server)
-        #expect(try server.send(SetText().delete("teams", "2")).fate == "accepted 4")
+        #expect(try server.send(SetText().delete("teams", "2")).fate == "accepted 5")
     }
 }

@@ -209,6 +209,7 @@ extension CommandDescription {
             PostgresAddress(url),
             PostgresOptions(
                 statement: nil, lock: .seconds(30), idleInTransaction: nil, answer: nil,
+                allowsHiddenRows: false,
                 name: "martlet \(arguments.command)"))
     }
 

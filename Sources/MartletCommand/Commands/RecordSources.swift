@@ -35,7 +35,8 @@ enum RecordSources {
         }
         let connection = try PostgresConnection(
             PostgresAddress(url),
-            PostgresOptions(readOnly: true, name: "martlet \(arguments.command)"))
+            PostgresOptions(
+                readOnly: true, allowsHiddenRows: false, name: "martlet \(arguments.command)"))
         defer { connection.close() }
         return try body(try PostgresRecords(on: connection))
     }

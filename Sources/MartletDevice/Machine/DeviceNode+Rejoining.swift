@@ -49,7 +49,8 @@ extension DeviceNode {
             SyncError(
                 .busy,
                 "The server's history has become shorter while the device fetched everything again: the"
-                    + " server was restored once more. The device asks for the shared history again."))
+                    + " server was restored once more. The device asks for the shared history again."
+            ))
     }
 
     /// Begins to look for the newest revision that both histories share.

@@ -96,7 +96,8 @@ extension DeviceStore {
         let seesPart = before.view ?? 0 != 0
         let present = before.isForView || seesPart ? try Purge(store: applying).confirmed() : []
         var work = LostWork(
-            store: applying, common: common, isForView: before.isForView, seesPart: seesPart, now: now,
+            store: applying, common: common, isForView: before.isForView, seesPart: seesPart,
+            now: now,
             mostKeptBytes: mostKeptBytes)
         try work.takeOut()
         try SnapshotRows.makeRoom(in: applying)

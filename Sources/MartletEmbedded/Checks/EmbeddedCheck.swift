@@ -52,7 +52,8 @@ package final class EmbeddedCheck: CheckSource {
         if let connection { return connection }
         do throws(SQLiteError) {
             // In WAL mode, readers too need write access to the shared memory.
-            let open = try Connection(path: path, mode: .readWrite, vfs: vfs)
+            let open = try Connection(
+                path: path, mode: .readWrite, vfs: vfs, refusesQuotedText: true)
             try open.execute("PRAGMA query_only = ON")
             connection = open
             return open

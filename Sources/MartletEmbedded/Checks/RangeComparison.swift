@@ -99,7 +99,8 @@ struct RangeComparison {
         _ range: KeyRange, to hash: inout RangeHash, _ budget: inout Budget
     ) throws(SQLiteError) -> [RecordID] {
         let rows = try connection.statement(
-            "SELECT \(hasher.columns) FROM \(table) WHERE \(range.ordered(key, type.keyKind))")
+            "SELECT \(hasher.columns) FROM \(table) WHERE \(range.ordered("\(table).\(key)", type.keyKind))"
+        )
         defer { rows.reset() }
         range.bind(to: rows)
         var leftOut: [RecordID] = []
@@ -135,7 +136,7 @@ struct RangeComparison {
     ) throws(SQLiteError) {
         guard !changed.isEmpty else { return }
         let find = try connection.statement(
-            "SELECT \(hasher.columns) FROM \(table) WHERE \(key) = ?1")
+            "SELECT \(hasher.columns) FROM \(table) WHERE \(table).\(key) = ?1")
         defer { find.reset() }
         for id in changed {
             find.rewind()

@@ -16,7 +16,7 @@ package final class EmbeddedRecords: RecordSource {
     /// - Throws: `StorageFault` if it is no data set's, or of another version; `SQLiteError`.
     package init(path: String) throws {
         // Only a process that may write to the folder can read a file in WAL mode.
-        connection = try Connection(path: path, mode: .readWrite)
+        connection = try Connection(path: path, mode: .readWrite, refusesQuotedText: true)
         try connection.execute("PRAGMA query_only = ON")
         try connection.beginReading()
         guard try EmbeddedTables.exist(in: connection) else {

@@ -297,7 +297,7 @@ package final class SnapshotMaker {
         case View.nothing: nil
         case let part?:
             """
-            \(SQLName.quoted(type.key)) IN \
+            \(SQLName.list([type.key], of: type.name)) IN \
             (SELECT id FROM main.martlet_members WHERE view = \(part) AND shown)
             """
         }

@@ -27,13 +27,13 @@ struct SnapshotPart {
             // (https://sqlite.org/src/file/src/insert.c, xferOptimization).
             try connection.execute("INSERT INTO \(database).\(table) SELECT * FROM main.\(table)")
         } else {
-            let columns = SQLName.list(
-                [type.key] + type.attributes.filter { !$0.isGenerated }.map(\.name))
+            let columns = [type.key] + type.attributes.filter { !$0.isGenerated }.map(\.name)
             let which = condition.isEmpty ? "" : "WHERE \(condition) "
             try connection.execute(
                 """
-                INSERT INTO \(database).\(table) (\(columns)) \
-                SELECT \(columns) FROM main.\(table) \(which)ORDER BY \(key)
+                INSERT INTO \(database).\(table) (\(SQLName.list(columns))) \
+                SELECT \(SQLName.list(columns, of: type.name)) FROM main.\(table) \(which)\
+                ORDER BY \(table).\(key)
                 """)
         }
         // The plus removes the key's affinity, which would prevent the look-up of ids.

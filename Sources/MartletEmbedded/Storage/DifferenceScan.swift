@@ -154,7 +154,8 @@ final class DifferenceScan {
                 do throws(SQLiteError) {
                     attributes = try source.table.read(id).map { source.columns.withoutNulls($0) }
                 } catch {
-                    // One bad row does not stop the scan. Devices keep what they have of it.
+                    // One bad row does not stop the scan. Devices that see all of the type keep what
+                    // they have of it.
                     guard error.isMismatch else { throw error }
                     unsendable.note(source.table.type.name, id, error.message)
                     continue

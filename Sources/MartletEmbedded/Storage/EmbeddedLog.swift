@@ -166,7 +166,8 @@ package final class EmbeddedLog: LogSource {
                 open = connection
             } else {
                 // In WAL mode, readers too need write access to the shared memory.
-                open = try Connection(path: path, mode: .readWrite, vfs: vfs)
+                open = try Connection(
+                    path: path, mode: .readWrite, vfs: vfs, refusesQuotedText: true)
                 try open.execute("PRAGMA query_only = ON")
                 connection = open
             }

@@ -8,8 +8,10 @@ import SQLiteRecords
 private struct ExternalRecordChange {
     let address: RecordAddress
     let facts: RowFacts?
-    /// The row; nil if it is gone.
+    /// The row; nil if it is gone, or if no device can receive it.
     let row: Attributes?
+    /// True if the log has the record, and is to leave it out from now on.
+    var isLeftOut = false
 
     /// The approximate bytes of the record in an entry.
     var byteCount: Int { 40 + address.id.wireByteCount + (row?.wireByteCount ?? 0) }
@@ -152,8 +154,8 @@ extension EmbeddedSession {
         return part
     }
 
-    /// Returns a record as its table has it; nil if devices cannot receive the row. If the log has
-    /// the record, it is then marked as left out.
+    /// Returns a record as its table has it; nil if devices cannot receive the row, and the log does not have
+    /// the record or leaves it out already.
     private func externalRecordChange(
         _ address: RecordAddress, _ unsendable: UnsendableRows?
     ) throws(SQLiteError) -> ExternalRecordChange? {
@@ -164,10 +166,10 @@ extension EmbeddedSession {
             guard error.isMismatch else { throw error }
             guard let unsendable else { return nil }
             unsendable.note(schema.types[address.type].name, address.id, error.message)
-            if let facts = try rowFacts(address), !facts.isDeleted {
-                try store(facts.leavingOut, of: address)
+            guard let facts = try rowFacts(address), !facts.isDeleted, !facts.isLeftOut else {
+                return nil
             }
-            return nil
+            return ExternalRecordChange(address: address, facts: facts, row: nil, isLeftOut: true)
         }
     }
 
@@ -198,7 +200,8 @@ extension EmbeddedSession {
     // MARK: - Writing
 
     /// Makes one entry, several if one would be too long to be sent, or none if devices get none of
-    /// the changes.
+    /// the changes. A record that is left out from now on has no part in the entry's set, but leaves views at
+    /// its revision.
     private func enter(
         _ records: [ExternalRecordChange], now: Int64
     ) throws(SQLiteError) -> [LogEntry] {
@@ -222,6 +225,10 @@ extension EmbeddedSession {
         let revision = try nextRevision()
         for record in known {
             let address = record.address
+            guard !record.isLeftOut else {
+                try store(.leftOut(at: revision), of: address)
+                continue
+            }
             let isNew = record.facts?.isDeleted ?? true
             if let row = record.row {
                 account.set(

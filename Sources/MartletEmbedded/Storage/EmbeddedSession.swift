@@ -41,6 +41,7 @@ final class EmbeddedSession {
     /// no lower one.
     private var lowestTemporaries: [RecordAddress: Int64] = [:]
     private var fileVersion: Int64 = -1
+    private var openedTables: OpenedTables
     /// True if there may be external writes that are not in the log.
     var mayHaveExternalWrites = true
     /// True if a part of them has been taken, and much is left.
@@ -68,6 +69,7 @@ final class EmbeddedSession {
         self.connection = connection
         self.schema = schema
         self.unsendable = unsendable
+        openedTables = OpenedTables(schema)
         tables = schema.types.map {
             RecordTable(type: $0, connection: connection, rowBytes: Limits.rowBytes)
         }
@@ -141,6 +143,12 @@ extension EmbeddedSession {
         }
         try connection.run("UPDATE martlet_dataset SET applying = 1")
         try connection.deferForeignKeys()
+    }
+
+    /// Returns the fault if the tables are no longer those of the schema; see `OpenedTables`. Within a
+    /// transaction no other program changes them.
+    func changedTables() throws(SQLiteError) -> StorageFault? {
+        try openedTables.fault(on: connection)
     }
 
     func commit() throws(SQLiteError) {

@@ -128,9 +128,13 @@ extension EmbeddedStore: ServerStorage {
     }
 
     package func begin(now: Int64, maxBytes: Int) throws(StorageFault) -> [LogEntry] {
-        try working { (session) throws(SQLiteError) in
+        let changed = try working { (session) throws(SQLiteError) in
             try session.begin()
-            return try session.takeExternalWrites(now: now, maxBytes: maxBytes, unsendable)
+            return try session.changedTables()
+        }
+        if let changed { throw changed }
+        return try working { (session) throws(SQLiteError) in
+            try session.takeExternalWrites(now: now, maxBytes: maxBytes, unsendable)
         }
     }
 

@@ -1,4 +1,4 @@
-import MartletModel
+package import MartletModel
 package import MartletServerCore
 import SQLiteKit
 
@@ -10,17 +10,19 @@ package final class EmbeddedWatch {
     private var connection: Connection?
     private var version: Int64?
     private var found: StorageLook?
+    private var tables: OpenedTables
 
     /// Makes a watch.
     ///
-    /// - Parameter store: The data set's storage. The watch takes only its path from it.
+    /// - Parameter store: The data set's storage. The watch takes only its path and its schema from it.
     package convenience init(store: EmbeddedStore) {
-        self.init(path: store.path, vfs: store.vfs)
+        self.init(path: store.path, vfs: store.vfs, schema: store.schema)
     }
 
-    package init(path: String, vfs: String? = nil) {
+    package init(path: String, vfs: String? = nil, schema: Schema) {
         self.path = path
         self.vfs = vfs
+        tables = OpenedTables(schema)
     }
 
     /// Returns the present state. It costs one small query if no program has written since the last
@@ -67,6 +69,8 @@ package final class EmbeddedWatch {
     }
 
     private func read(_ connection: Connection) throws(SQLiteError) -> StorageLook {
+        // If it is, the writer cannot take external writes in.
+        let isChanged = try tables.fault(on: connection) != nil
         let statement = try connection.statement(
             """
             SELECT revision, hash, \
@@ -80,7 +84,8 @@ package final class EmbeddedWatch {
         return StorageLook(
             head: LogHead(
                 revision: statement.integer(0), hash: LineageHash(stored: statement.blob(1))),
-            floor: statement.integer(2), hasExternalWrites: statement.integer(3) != 0)
+            floor: statement.integer(2), hasExternalWrites: !isChanged && statement.integer(3) != 0,
+            tables: isChanged ? 1 : 0)
     }
 }
 

@@ -33,7 +33,8 @@ struct ExternalEntries {
     }
 
     /// Makes one entry, or several if one would be too large to send, or none if devices receive
-    /// none of the changes.
+    /// none of the changes. A record that is left out from now on has no part in the entry's set, but leaves
+    /// views at its revision.
     /// - Parameter records: The records, each once, with parents before children if the order
     ///   matters.
     mutating func enter(
@@ -62,13 +63,12 @@ struct ExternalEntries {
             case .unsendable(let reason):
                 let type = schema.types[record.address.type].name
                 unsendable.note(type, record.address.id, reason)
-                leftOut.append(record.address)
+                if record.isKnown, !record.isLeftOut { leftOut.append(record.address) }
                 continue
             }
             touched.append((record.address, record.row == .absent))
         }
-        if !leftOut.isEmpty { noteAsLeftOut(leftOut) }
-        guard !touched.isEmpty else { return }
+        guard !touched.isEmpty || !leftOut.isEmpty else { return }
         let revision = head.revision + 1
         let body: [UInt8]
         do throws(WireFault) {
@@ -82,7 +82,8 @@ struct ExternalEntries {
         made.append(entry)
         head = LogHead(revision: revision, hash: entry.hash)
         note(entry, author: Set(authors.compactMap { $0 }).sorted().joined(separator: ", "))
-        note(touched, at: revision)
+        if !touched.isEmpty { note(touched, at: revision) }
+        if !leftOut.isEmpty { noteAsLeftOut(leftOut, at: revision) }
     }
 
     /// Runs the collected statements in one round trip.
@@ -132,19 +133,19 @@ struct ExternalEntries {
                 ]))
     }
 
-    /// Marks records of the log whose rows no device can receive; see `RowFacts.isLeftOut`.
-    private mutating func noteAsLeftOut(_ addresses: [RecordAddress]) {
+    /// Marks records of the log whose rows no device can receive; see `RowFacts.leftOut(at:)`.
+    private mutating func noteAsLeftOut(_ addresses: [RecordAddress], at revision: Revision) {
         statements.append(
             PostgresStatement(
                 """
-                UPDATE _martlet.records AS r SET others = $3 \
+                UPDATE _martlet.records AS r SET revision = $4, author = 0, others = $3 \
                 FROM unnest($1::bigint[], $2::text[]) AS t (type, id) \
                 WHERE r.type = t.type AND r.id = t.id COLLATE "C" AND NOT r.deleted
                 """,
                 [
                     PendingWrites.integers(addresses.map { forms[$0.type].table.number }),
                     PendingWrites.texts(addresses.map(\.id.description)),
-                    .integer(RowFacts.leftOut),
+                    .integer(RowFacts.leftOut), .integer(revision),
                 ]))
     }
 }

@@ -16,6 +16,8 @@ struct ExternalRecord {
     let address: RecordAddress
     /// Whether the log has the record, and not as deleted.
     let isKnown: Bool
+    /// Whether the log leaves the record out already; see `RowFacts.isLeftOut`.
+    let isLeftOut: Bool
     let row: Row
 
     /// The approximate bytes of the record on the wire.

@@ -53,9 +53,12 @@ struct ExternalScan {
     }
 
     private static let records = """
-        (SELECT deleted FROM _martlet.records \
+        (SELECT deleted, others FROM _martlet.records \
         WHERE type = c.type AND id = c.id LIMIT 1) AS r ON true
         """
+
+    /// `RowFacts.others` of a record that the log has, and not as deleted; NULL for others.
+    private static let known = "CASE WHEN NOT r.deleted THEN r.others END"
 
     /// The columns of a noted change. A comparison under the collation of the notes cannot use the
     /// index of a text key, so PostgreSQL would read a whole table for each note.
@@ -75,7 +78,7 @@ struct ExternalScan {
 
     private func sql(limit: Int) -> String {
         """
-        SELECT c.type, c.id, NOT r.deleted, k.row, c.number, c.transaction, c.author \
+        SELECT c.type, c.id, \(Self.known), k.row, c.number, c.transaction, c.author \
         FROM (\(Self.pending(limit: limit))) AS c \
         LEFT JOIN LATERAL \(Self.records) LEFT JOIN LATERAL \(rows) AS k ON true
         """
@@ -140,7 +143,7 @@ struct ExternalScan {
         }
     }
 
-    /// Reads the type, the id, whether the record is known, and the row.
+    /// Reads the type, the id, whether the record is known or left out, and the row.
     private func record(
         _ rows: PostgresRows, _ row: Int
     ) throws(PostgresError) -> ExternalRecord? {
@@ -153,9 +156,10 @@ struct ExternalScan {
             if content != .absent { unsendable.note(form.table.type.name, id, fault) }
             return nil
         }
+        let others = rows.isNull(row, 2) ? nil : try rows.integer(row, 2)
         return ExternalRecord(
-            address: RecordAddress(position, id),
-            isKnown: rows.isNull(row, 2) ? false : try rows.boolean(row, 2), row: content)
+            address: RecordAddress(position, id), isKnown: others != nil,
+            isLeftOut: others == RowFacts.leftOut, row: content)
     }
 
     // MARK: - In parts
@@ -268,7 +272,7 @@ struct ExternalScan {
         // were pending.
         let rows = try connection.query(
             """
-            SELECT c.type, c.id, NOT r.deleted, k.row, c.number, c.isLater \
+            SELECT c.type, c.id, \(Self.known), k.row, c.number, c.isLater \
             FROM (SELECT p.number, p.type, p.id, EXISTS (SELECT FROM (SELECT l.transaction, l.number \
             FROM _martlet.foreign_changes AS l WHERE l.type = p.type AND l.id = p.id LIMIT 50) AS l \
             WHERE l.transaction = p.transaction AND l.number > p.number) AS isLater \
@@ -294,7 +298,7 @@ struct ExternalScan {
         guard !addresses.isEmpty else { return [] }
         let rows = try connection.query(
             """
-            SELECT c.type, c.id, false, k.row \
+            SELECT c.type, c.id, NULL::bigint, k.row \
             FROM unnest($1::bigint[], $2::text[]) AS c (type, id) \
             LEFT JOIN LATERAL \(Self.records) LEFT JOIN LATERAL \(self.rows) AS k ON true \
             WHERE r.deleted IS DISTINCT FROM false

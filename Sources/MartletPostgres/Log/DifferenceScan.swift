@@ -210,7 +210,8 @@ struct DifferenceScan {
                 attributes = form.columns.withoutNulls(
                     try form.attributes(found.rows, found.row))
             } catch {
-                // One bad row does not stop the scan: devices keep their version of it.
+                // One bad row does not stop the scan: devices that see all of the type keep their
+                // version of it.
                 guard error.isUnsendable else { throw error }
                 unsendable.note(form.type.name, id, error.message)
                 return nil

@@ -46,10 +46,12 @@ package struct ServedDatabase: Sendable {
         }
     }
 
-    /// Returns the options of a server's connections.
+    /// Returns the options of a server's connections. If row-level security begins to hide rows from the
+    /// server's role, statements fail: a hidden row would look like a deleted one.
     /// - Parameter name: The name of the connection in the server's lists.
     package static func options(name: String, readOnly: Bool = false) -> PostgresOptions {
-        PostgresOptions(connecting: .seconds(5), readOnly: readOnly, name: name)
+        PostgresOptions(
+            connecting: .seconds(5), readOnly: readOnly, allowsHiddenRows: false, name: name)
     }
 
     private static let rights = ["SELECT", "INSERT", "UPDATE", "DELETE"]

@@ -29,8 +29,9 @@ extension PostgresDoctor {
                     \(try rows.integer(0, 1)), such as \(ids.joined(separator: ", ")).
                     """,
                     """
-                    Devices keep what they had of them, or lack them; edits of them are refused, and rows that \
-                    refer to them may reach devices without them.
+                    Devices that see everything keep what they had of them, or lack them; devices that see a \
+                    part by policies remove them. Edits of them are refused, and rows that refer to them may \
+                    reach devices without them.
                     """,
                     """
                     Correct them in the database; martlet postgres compare lists them, and the server's log says \

@@ -149,6 +149,6 @@ struct StagingMoment {
     private func options(_ rest: String = "") -> PostgresOptions {
         PostgresOptions(
             statement: nil, lock: .seconds(2), idleInTransaction: nil, answer: nil,
-            name: "martlet \(purpose)\(rest)")
+            allowsHiddenRows: false, name: "martlet \(purpose)\(rest)")
     }
 }

@@ -81,9 +81,10 @@ final class DataSetSession {
     private static let mostDevices = 10_000
 
     /// The settings that distinguish a session of the storage. Its statements find single rows by
-    /// their keys, so PostgreSQL makes plans once, and never from the state of empty tables.
+    /// their keys, so PostgreSQL makes plans once, and never from the state of empty tables. A row that
+    /// row-level security hides would look like a deleted one, so statements fail in place of that.
     static let settings = """
-        SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off
+        SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET row_security = off
         """
 
     /// The milliseconds that the storage waits for a row or a table that another program has
@@ -191,8 +192,9 @@ extension DataSetSession {
             PostgresStatement(
                 """
                 SELECT \(ExternalDrain.isPending), set_config('martlet.applying', 'on', true), \
-                set_config('lock_timeout', '\(Self.lockMilliseconds)', true)
-                """),
+                set_config('lock_timeout', '\(Self.lockMilliseconds)', true), \
+                EXISTS (SELECT FROM unnest($1::bigint[]) AS t WHERE pg_catalog.row_security_active(t::oid))
+                """, [PendingWrites.integers(tables.map { Int64($0.relation) })]),
         ]
         if !model.deferring.isEmpty {
             statements.append(PostgresStatement("SET CONSTRAINTS ALL DEFERRED"))
@@ -218,6 +220,12 @@ extension DataSetSession {
         guard try answers[1].integer(0, 3) == version else {
             throw PostgresError(
                 .statement, "tables or columns have come or gone", sqlState: "42P01")
+        }
+        guard try !answers[2].boolean(0, 3) else {
+            throw PostgresError(
+                .forbidden,
+                "row-level security hides rows of the data set's tables from the server's role",
+                sqlState: "42501")
         }
         if logicalWait != nil, let row = answers.last, row.count == 1 {
             horizon = UInt64(bitPattern: try row.integer(0, 0))

@@ -66,6 +66,11 @@ extension StorageFault {
             A table or column is not there. What changed in the data set's own tables is taken up by \
             itself; where this goes on, correct the triggers of your tables, or restart the server.
             """
+        case "42501" where error.message.contains("row-level security"):
+            """
+            A server that does not see all rows would take hidden ones for deleted, so nothing is served \
+            until its role bypasses row-level security (ALTER ROLE … BYPASSRLS), or the tables are without it.
+            """
         case "3F000" where error.kind != .statement:
             "A schema is not there. Make it, or correct the triggers of your tables."
         case "3F000":

@@ -10,10 +10,11 @@ import PostgresKit
 /// savepoint.
 struct SessionSettings {
     /// The settings that a set must not change. With another value, texts or lists are read and
-    /// written wrongly, triggers do not fire, or nothing can be written. The effect of the rest of
-    /// a set is then unknown.
+    /// written wrongly, triggers do not fire, rows are hidden, or nothing can be written. The effect of
+    /// the rest of a set is then unknown.
     private static let vital = [
         "client_encoding", "array_nulls", "session_replication_role", "transaction_read_only",
+        "row_security",
     ]
     /// The settings that are restored after a set. A change of `session_authorization` also changes
     /// `role`, so it is first.

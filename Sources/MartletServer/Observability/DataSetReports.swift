@@ -24,6 +24,30 @@ struct DataSetReports: Sendable {
         if fault.kind == .changed { changed() }
     }
 
+    /// Reports that nothing limits any more what people get who have views.
+    func reportWithoutPolicies() {
+        log(
+            .warning, "rules",
+            [
+                (
+                    "reason",
+                    .text(
+                        """
+                        The data set was served with policies before, and this server has none: people \
+                        who saw a part are sent everything.
+                        """)
+                ),
+                (
+                    "remedy",
+                    .text(
+                        """
+                        If this is a mistake, stop the server, and start it with --rules and the file \
+                        that has the policies.
+                        """)
+                ),
+            ])
+    }
+
     /// Counts a row that is left out, and logs it the first time.
     func reportLeftOut(_ row: UnsendableRows.Row, isNew: Bool) {
         metrics.countRowLeftOut()
@@ -33,7 +57,14 @@ struct DataSetReports: Sendable {
             [
                 ("type", .text(row.type)), ("record", .text(row.id.description)),
                 ("reason", .text(row.reason)),
-                ("remedy", .text("Correct the row; devices keep what they have of it.")),
+                (
+                    "remedy",
+                    .text(
+                        """
+                        Correct the row. Devices that see everything keep what they have of it; devices \
+                        that see a part by policies remove it.
+                        """)
+                ),
             ])
     }
 }

@@ -99,7 +99,10 @@ struct RowCheck {
                 “\(name)”: devices cannot be sent \(rows.count) rows of \(type.name), such as \(first.id): \
                 \(first.reason).
                 """,
-            why: "The server leaves such rows out. Devices keep what they have of them.",
+            why: """
+                The server leaves such rows out. Devices that see everything keep what they have of them; \
+                devices that see a part by policies remove them.
+                """,
             fix: "Correct the rows; devices then receive them.")
     }
 

@@ -43,6 +43,9 @@ struct OpenNode: Sendable {
         node = try await Confined.making(label: "martlet.writer.\(reports.dataSet)") {
             let dataSet = try backing.open(now: now(), unsendable: unsendable)
             let rules = try rules(dataSet.storage.schema)
+            if rules.policies == nil, try !dataSet.storage.views.kept().typeViews.isEmpty {
+                reports.reportWithoutPolicies()
+            }
             let node = try DataSetNode(
                 storage: dataSet.storage, log: dataSet.log,
                 rules: rules.roles, cacheBytes: cacheBytes)

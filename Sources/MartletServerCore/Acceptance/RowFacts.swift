@@ -42,8 +42,9 @@ package struct RowFacts: Hashable, Sendable {
             others: isLeftOut ? self.revision : newestByOthers(to: device), isDeleted: isDeleted)
     }
 
-    /// The facts after the record is left out of the log.
-    package var leavingOut: RowFacts {
-        RowFacts(revision: revision, author: author, others: Self.leftOut, isDeleted: isDeleted)
+    /// Returns the facts of a record that is left out of the log from a revision on. It counts as changed at
+    /// that revision, so views that show a part lose it.
+    package static func leftOut(at revision: Revision) -> RowFacts {
+        RowFacts(revision: revision, author: 0, others: leftOut)
     }
 }

@@ -137,8 +137,8 @@ package struct StorageLook: Hashable, Sendable {
     package var floor: Revision
     /// True if there are external writes to the tables that are not in the log yet.
     package var hasExternalWrites: Bool
-    /// A number for the state of the tables, which grows when tables or columns are added or
-    /// dropped; 0 if they cannot change while the storage is open.
+    /// A number for the state of the tables, which is another one if they are no longer as they were
+    /// opened; 0 for a file with all tables and columns that were opened.
     package var tables: Int64
     /// The types whose tables another program has locked whole, against reading and writing.
     package var locked: [String]

@@ -4,8 +4,9 @@ import Synchronization
 /// Reports rows that devices cannot receive: an external write gave them text that is not UTF-8,
 /// binary data in a column without it, or an infinity.
 ///
-/// Such a row is left out of differences, snapshots and comparisons. Devices keep what they have of
-/// it, and everything else is synchronised.
+/// Such a row is left out of differences, snapshots and comparisons, and leaves the views that show a part
+/// of its type. Devices that see all of the type keep what they have of it. Everything else is
+/// synchronised.
 package final class UnsendableRows: Sendable {
     /// A row and the reason why it is left out.
     package struct Row: Hashable, Sendable {

@@ -13,6 +13,9 @@ public struct PostgresOptions: Hashable, Sendable {
     public var answer: Duration?
     /// Whether the server refuses writes. Losing the connection then never leaves a doubt.
     public var readOnly: Bool
+    /// Whether row-level security may hide rows from the session. Without that, a statement fails on a
+    /// table from which it would hide some.
+    public var allowsHiddenRows: Bool
     /// The number of prepared statements to keep.
     public var preparedStatements: Int
     /// The name of the connection in the server's lists.
@@ -21,8 +24,8 @@ public struct PostgresOptions: Hashable, Sendable {
     public init(
         connecting: Duration = .seconds(10), statement: Duration? = .seconds(30),
         lock: Duration? = .seconds(5), idleInTransaction: Duration? = .seconds(60),
-        answer: Duration? = .seconds(40), readOnly: Bool = false, preparedStatements: Int = 200,
-        name: String = "martlet"
+        answer: Duration? = .seconds(40), readOnly: Bool = false, allowsHiddenRows: Bool = true,
+        preparedStatements: Int = 200, name: String = "martlet"
     ) {
         self.connecting = connecting
         self.statement = statement
@@ -30,6 +33,7 @@ public struct PostgresOptions: Hashable, Sendable {
         self.idleInTransaction = idleInTransaction
         self.answer = answer
         self.readOnly = readOnly
+        self.allowsHiddenRows = allowsHiddenRows
         self.preparedStatements = preparedStatements
         self.name = name
     }
@@ -47,6 +51,7 @@ public struct PostgresOptions: Hashable, Sendable {
             SET DateStyle = 'ISO, YMD'; SET IntervalStyle = 'iso_8601'; SET TimeZone = 'UTC';
             SET extra_float_digits = 1; SET bytea_output = 'hex';
             SET standard_conforming_strings = on; SET jit = off;
+            SET row_security = \(allowsHiddenRows ? "on" : "off");
             SET default_transaction_isolation = 'read committed';
             SET default_transaction_read_only = \(readOnly ? "on" : "off");
             SET statement_timeout = \(milliseconds(statement));

@@ -50,10 +50,10 @@ package struct RowHasher: Sendable {
             checksValues: checksValues)
     }
 
-    /// The columns that a statement must select for its rows to be hashed: the key, then the
-    /// attributes.
+    /// The columns that a statement must select from the type's table for its rows to be hashed: the
+    /// key, then the attributes.
     package var columns: String {
-        SQLName.list([type.key] + attributes.map(\.name))
+        SQLName.list([type.key] + attributes.map(\.name), of: type.name)
     }
 
     /// Returns the hash of the current row.
@@ -142,7 +142,8 @@ package struct RowHasher: Sendable {
         var hash = RangeHash()
         let table = SQLName.quoted(type.name)
         let rows = try connection.prepare(
-            "SELECT \(columns) FROM \(table) WHERE \(SQLName.quoted(type.key)) IS NOT NULL")
+            "SELECT \(columns) FROM \(table) WHERE \(table).\(SQLName.quoted(type.key)) IS NOT NULL"
+        )
         defer { rows.reset() }
         while try rows.step() {
             hash.add(row: self.hash(rows))

@@ -8,6 +8,7 @@ internal import SQLiteKit
 final class RecordStatements {
     let type: EntityType
     let table: String
+    /// The key with the table's name, as conditions and lists of columns have it.
     let key: String
     /// The condition that a row is the record whose id is the first parameter. Text ids are equal
     /// if their bytes are, whatever the column's collation says.
@@ -47,7 +48,7 @@ final class RecordStatements {
         self.connection = connection
         last = Verb.allCases.map { _ in nil }
         table = SQLName.quoted(type.name)
-        key = SQLName.quoted(type.key)
+        key = SQLName.list([type.key], of: type.name)
         isRecord =
             switch type.keyKind {
             case .integer: "\(key) = ?1"
@@ -59,7 +60,7 @@ final class RecordStatements {
             replaces ? " OR REPLACE" : type.hasConflictClause && !keepsClauses ? " OR ABORT" : ""
         all = ColumnList(type.attributes)
         // A table that consists only of a key is read by a constant.
-        allColumns = type.attributes.isEmpty ? "1" : SQLName.list(all.names)
+        allColumns = type.attributes.isEmpty ? "1" : SQLName.list(all.names, of: type.name)
     }
 
     func insertion(_ names: [String], absentMeansNull: Bool) throws(SQLiteError) -> RecordPlan {
@@ -102,7 +103,8 @@ final class RecordStatements {
     func selection(_ names: [String]) throws(SQLiteError) -> RecordPlan {
         if let plan = known(.select, names) { return plan }
         let columns = try names.map { (name) throws(SQLiteError) in try attribute(name) }
-        let sql = "SELECT \(SQLName.list(columns.map(\.name))) FROM \(table) WHERE \(isRecord)"
+        let list = SQLName.list(columns.map(\.name), of: type.name)
+        let sql = "SELECT \(list) FROM \(table) WHERE \(isRecord)"
         let plan = RecordPlan(
             statement: try connection.prepare(sql), columns: ColumnList(columns))
         return keep(plan, .select, names)

@@ -168,7 +168,10 @@ package final class RecordTable {
     /// - Throws: `SQLiteError` if the database refuses it.
     package func changeKey(from: RecordID, to: RecordID) throws(SQLiteError) -> Bool {
         let statement = try connection.statement(
-            "UPDATE\(names.conflict) \(names.table) SET \(names.key) = ?2 WHERE \(names.isRecord)")
+            """
+            UPDATE\(names.conflict) \(names.table) SET \(SQLName.quoted(type.key)) = ?2 \
+            WHERE \(names.isRecord)
+            """)
         defer { statement.reset() }
         statement.bind(1, from)
         statement.bind(2, to)
@@ -185,7 +188,7 @@ package final class RecordTable {
         let statement = try connection.statement(
             """
             SELECT \(names.key) FROM \(names.table) \
-            WHERE \(SQLName.quoted(reference.attribute)) = ?1 AND \(names.key) IS NOT NULL \
+            WHERE \(SQLName.list([reference.attribute], of: type.name)) = ?1 AND \(names.key) IS NOT NULL \
             ORDER BY \(names.key)
             """)
         statement.bind(1, target)
@@ -201,13 +204,14 @@ package final class RecordTable {
         where reference: Reference, meets target: RecordID, of type: EntityType
     ) throws(SQLiteError) -> [RecordID] {
         let key = SQLName.quoted(type.key)
+        let own = "child.\(SQLName.quoted(self.type.key))"
         let statement = try connection.statement(
             """
-            SELECT child.\(names.key) FROM \(SQLName.quoted(type.name)) AS parent \
+            SELECT \(own) FROM \(SQLName.quoted(type.name)) AS parent \
             CROSS JOIN \(names.table) AS child \
             ON parent.\(key) = child.\(SQLName.quoted(reference.attribute)) \
             WHERE parent.\(key) = ?1 AND parent.\(key) = ?1 COLLATE BINARY \
-            AND child.\(names.key) IS NOT NULL ORDER BY child.\(names.key)
+            AND \(own) IS NOT NULL ORDER BY \(own)
             """)
         statement.bind(1, target)
         return try statement.rows { (row) throws(SQLiteError) in try? row.recordID(0) }
@@ -254,7 +258,7 @@ package final class RecordTable {
         where column: (name: String, value: Value)?, body: (RecordID, Attributes) -> Void
     ) throws(SQLiteError) {
         let columns = type.attributes.isEmpty ? "" : ", \(names.allColumns)"
-        let condition = column.map { "\(SQLName.quoted($0.name)) = ?1 AND " } ?? ""
+        let condition = column.map { "\(SQLName.list([$0.name], of: type.name)) = ?1 AND " } ?? ""
         let statement = try connection.statement(
             """
             SELECT \(names.key)\(columns) FROM \(names.table) \

@@ -28,6 +28,14 @@ package enum SQLName {
         names.map(quoted).joined(separator: ", ")
     }
 
+    /// Returns the names of columns with the name of their table, separated by commas. If the table lacks such a
+    /// column, SQLite reports an error. It would take a name without the table's as a text
+    /// (https://sqlite.org/quirks.html#dblquote).
+    package static func list(_ names: [String], of table: String) -> String {
+        let table = quoted(table)
+        return names.map { "\(table).\(quoted($0))" }.joined(separator: ", ")
+    }
+
     /// Returns the name with small ASCII letters. SQLite compares names without regard to the case
     /// of ASCII letters, and of no others.
     package static func folded(_ name: String) -> String {

@@ -129,7 +129,7 @@ struct OtherViewTests {
         #expect(names.map(\.values) == [["First"], ["Team 2"], ["Team 3"]])
     }
 
-    @Test("keeps no value of a record that is lost or hidden after a restore, and its user's own words")
+    @Test("after a restore keeps no value of lost or hidden records, but its user's words")
     func restored() throws {
         let world = try SmallWorld("view-restored")
         let (mine, other) = (try world.device(), try world.device())
@@ -185,7 +185,7 @@ struct OtherViewTests {
         #expect(mine.errors.isEmpty)
     }
 
-    @Test("asks for the shared history again if the server was restored meanwhile, and after a wait")
+    @Test("asks for the shared history again, after a wait, if the server was restored")
     func restoredAgain() throws {
         let world = NodeFixture(try DeviceFixture())
         for revision: Revision in 1...2 {
