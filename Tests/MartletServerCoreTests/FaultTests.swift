@@ -1,5 +1,6 @@
 import MartletModel
 import MartletProtocol
+import MartletRules
 import SQLiteFaults
 import SQLiteKit
 import SetTexts
@@ -198,5 +199,72 @@ struct FaultTests {
         server.disk.heal()
         #expect(try fate(node.process([try request("b")], now: 3)[0]) == "accepted 2")
         #expect(try fate(node.process([try request("b")], now: 4)[0]) == "accepted 2")
+    }
+
+    private static func pull(
+        _ client: String, _ person: Principal, _ more: String = "", sets: [SetText] = []
+    ) throws -> AdmittedRequest {
+        let list = sets.map(\.description).joined(separator: ",")
+        let json = Array(
+            #"{"clientId":"\#(client)","maxRevision":0,\#(more)"changeSets":[\#(list)]}"#.utf8)
+        return AdmittedRequest(
+            principal: person, request: try SyncCoder.decodeRequest(json), source: json)
+    }
+
+    @Test(
+        "on a full disk nobody gets a part of the records whom the server cannot note, and all others read"
+    )
+    func fullDiskAndViews() throws {
+        let server = FaultyServer(schema: FaultyRun.schema, name: "views", seed: 6)
+        let ann = Principal(name: "a", user: "ann")
+        let olga = Principal(name: "o", user: "olga", roles: ["office"])
+        func names(_ result: Result<PreparedAnswer, Problem>) throws -> [Value] {
+            let sets = try SyncCoder.decodeAnswer(try result.get().body).changeSets
+            return sets.flatMap(\.types).flatMap(\.entries).compactMap { $0.attributes["name"] }
+        }
+        let first = SetText("a", sequence: 1).create("teams", "-1", #""name":"A""#)
+            .create("teams", "-2", #""name":"B""#)
+        try server.insist { node in
+            node.policies = try RulesProgram(
+                """
+                CREATE POLICY part ON teams USING (name = 'A');
+                CREATE POLICY office ON teams TO office USING (true);
+                CREATE POLICY office ON players TO office USING (true);
+                """, schema: node.schema)
+            return try node.process([Self.pull("olga1", olga, sets: [first])], now: 1)[0].get()
+                .body.isEmpty == false
+        }
+        let node = try #require(server.node)
+        #expect(try names(node.process([Self.pull("ann1", ann)], now: 1)[0]) == ["A"])
+        let watch = try server.connection()
+        defer { withExtendedLifetime(watch) {} }
+        server.disk.failAfter(operations: 1, kind: .full, lasting: true)
+        let second = SetText("b", sequence: 2).create("teams", "-3", #""name":"C""#)
+        func check(_ results: [Result<PreparedAnswer, Problem>]) throws {
+            #expect(try names(results[0]) == ["A"])
+            #expect(try names(results[1]) == ["A"])
+            #expect(try names(results[2]) == ["A", "B"])
+            #expect(try names(results[3]) == ["A", "B"])
+            for result in results[4...] {
+                guard case .failure(let problem) = result else {
+                    Issue.record("a part was given to a device that is not noted")
+                    continue
+                }
+                #expect(problem.kind == "storage" && problem.retryAfter == 30)
+                #expect(problem.detail.contains("no room left on its disk"))
+            }
+        }
+        let requests = [
+            try Self.pull("ann1", ann), try Self.pull("ann1", ann, #""acknowledged":1,"#),
+            try Self.pull("olga1", olga), try Self.pull("olga2", olga),
+            try Self.pull("ann2", ann), try Self.pull("bob1", Principal(name: "b", user: "bob")),
+            try Self.pull("olga1", olga, sets: [second]),
+        ]
+        for _ in 1...2 {
+            try check(node.process(requests, now: 2))
+            try check(requests.map { node.process([$0], now: 2)[0] })
+        }
+        server.disk.heal()
+        #expect(try names(node.process([Self.pull("ann2", ann)], now: 3)[0]) == ["A"])
     }
 }

@@ -1,5 +1,6 @@
 import MartletModel
 internal import MartletProtocol
+import MartletRules
 import SQLiteKit
 import SetTexts
 import Testing
@@ -75,6 +76,23 @@ struct WorkBoundTests {
         }
         #expect(try found(4) == 4)
         #expect(try found(3) == nil)
+    }
+
+    @Test(
+        "a hidden record whose deletion would change too much is refused as one that does not exist"
+    )
+    func hiddenExcess() throws {
+        let server = try server(1)
+        try server.execute("INSERT INTO players (team_id) VALUES (1), (1), (1), (1)")
+        server.node.policies = try RulesProgram(
+            "CREATE POLICY named ON teams USING (name = 'A');", schema: server.node.schema)
+        try server.store.session().bound.mostAffected = 3
+        let messages = try ["1", "77"].map { id in
+            let set = try server.send(SetText().delete("teams", id, #""revision":1"#))
+            #expect(set.reason == .stale && set["teams"]?.delete.count == 1)
+            return set.message
+        }
+        #expect(messages[0] == messages[1])
     }
 
     @Test("finding what a delete changes is given up, and the others of the batch go on")

@@ -154,10 +154,29 @@ struct ViewSnapshotEndpointTests {
         let late = try await club.live.request(
             "GET", "/snapshot?client=ann1", headers: [club.bearer("ann")])
         #expect(!late.body.contains("retryAfter"))
-        club.clock.advance(ViewSnapshots.longPause)
+        club.clock.advance(ViewSnapshots.shortPause)
         let later = try await club.live.request(
             "GET", "/snapshot?client=ann1", headers: [club.bearer("ann")])
         #expect(later.body.contains("\"retryAfter\":10"))
+    }
+
+    @Test("a view that showed few records has a snapshot a minute after it shows more")
+    func grown() async throws {
+        let club = try await Club { $0.leastRecords = 5 }
+        try await waitUntil("none is promised") {
+            let answer = try await club.live.request(
+                "GET", "/snapshot?client=ann1", headers: [club.bearer("ann")])
+            return !answer.body.contains("retryAfter")
+        }
+        try await club.save(
+            """
+            "create":[-1,-2],"update":[],"delete":[],"attributes":{\
+            "-1":{"name":"Alba","team":1},"-2":{"name":"Ada","team":1}}
+            """)
+        club.clock.advance(ViewSnapshots.shortPause)
+        let manifest = try await club.manifest("ann")
+        #expect(manifest.parts.first?.types.map(\.records) == [1, 4])
+        await club.live.stop()
     }
 
     @Test("the second request leads to one, which nobody with another view gets")

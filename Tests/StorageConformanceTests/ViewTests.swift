@@ -142,6 +142,35 @@ struct ViewTests {
     }
 
     @Test(
+        "no set is decided of a request whose device has to begin again", arguments: StorageKind.all
+    )
+    func undecided(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        let sets = [
+            SetText("s1", sequence: 1, seen: 1).update("players", "1", #""revision":1,"name":"Q""#),
+            SetText("s2", sequence: 2, seen: 1).delete("players", "2", #""revision":1"#),
+        ]
+        let list = sets.map(\.description).joined(separator: ",")
+        func request(_ revision: Int) -> String {
+            #"{"clientId":"d5","protocol":1,"maxRevision":\#(revision),"changeSets":[\#(list)]}"#
+        }
+        #expect(try server.problem(request(1), as: Self.ann)?.kind == "view")
+        #expect(server.node.head.revision == 1)
+        #expect(try server.rows("SELECT name FROM players WHERE id = 1") == "P")
+        #expect(try !server.storage.isDecided("s1") && !server.storage.isDecided("s2"))
+        // A device sends them again when it has all that its user may see.
+        let device = ViewedDevice("d5", Self.ann)
+        try device.exchange(with: server)
+        let answer = try server.answer(
+            #"{"clientId":"d5","protocol":1,"maxRevision":\#(device.revision),"#
+                + #""lineage":"\#(device.lineage ?? "")","changeSets":[\#(list)]}"#, as: Self.ann)
+        #expect(
+            answer.changeSets.filter { $0.identifier != nil }.map(\.fate).sorted() == [
+                "accepted 2", "stale",
+            ])
+    }
+
+    @Test(
         "between two views, only the records move that one of both shows",
         arguments: StorageKind.all)
     func moves(kind: StorageKind) async throws {

@@ -16,9 +16,11 @@ extension EmbeddedSession {
     ///   - deleted: The permanent ids.
     ///   - updated: The attributes by permanent id, with references as permanent ids.
     ///   - most: The most records to find; nil for as many as one set may change.
+    ///   - rights: The rights of a principal. The search then goes on only from records that he sees, and
+    ///     finds only such records; nil for all.
     func affected(
         byDeleting deleted: [RecordAddress], updating updated: [RecordAddress: Attributes],
-        most: Int? = nil
+        most: Int? = nil, for rights: RowRights? = nil
     ) throws(SQLiteError) -> [AffectedRow]? {
         let most = most ?? bound.mostAffected
         var moved = MovedReferences(try followed(updated)) {
@@ -28,8 +30,17 @@ extension EmbeddedSession {
         var removed = Set(deleted)
         var queue = deleted.filter { !cascades.links(from: $0.type).isEmpty }
         var next = 0
+        var judged = 0
         var found: [AffectedRow] = []
         while next < queue.count {
+            if let rights, next == judged {
+                // All records of a level are in the queue.
+                let seen = try visible(queue[judged...], rights)
+                queue.removeSubrange(judged...)
+                queue += seen
+                judged = queue.count
+                continue
+            }
             let parent = queue[next]
             next += 1
             for link in cascades.links(from: parent.type) {
@@ -48,7 +59,17 @@ extension EmbeddedSession {
                 guard found.count <= most else { return nil }
             }
         }
-        return found
+        guard let rights else { return found }
+        let seen = Set(try visible(found.map(\.address)[...], rights))
+        return found.filter { seen.contains($0.address) }
+    }
+
+    /// Returns the records that a principal may see, in their order.
+    private func visible(
+        _ addresses: ArraySlice<RecordAddress>, _ rights: RowRights
+    ) throws(SQLiteError) -> [RecordAddress] {
+        let seen = try rights.visible(Array(addresses), read: ruleRows(of:where:isAmong:))
+        return addresses.filter { seen.contains($0) }
     }
 
     /// Returns the updates with each reference by a text key as the key of the record that SQLite

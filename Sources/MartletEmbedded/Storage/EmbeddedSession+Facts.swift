@@ -5,27 +5,26 @@ import SQLiteKit
 extension EmbeddedSession {
     /// Returns the facts by which a set is judged. If the search takes too long, the facts say so.
     func facts(for request: FactsRequest) throws(SQLiteError) -> SetFacts {
+        var facts = SetFacts()
         do throws(SQLiteError) {
-            return try bounded { () throws(SQLiteError) in try allFacts(for: request) }
+            try bounded { () throws(SQLiteError) in try find(&facts, for: request) }
         } catch {
             guard error.isInterrupted, connection.isInTransaction else { throw error }
-            var facts = SetFacts()
             facts.isExcessive = true
-            return facts
         }
+        return facts
     }
 
-    private func allFacts(for request: FactsRequest) throws(SQLiteError) -> SetFacts {
-        var facts = SetFacts()
+    private func find(_ facts: inout SetFacts, for request: FactsRequest) throws(SQLiteError) {
         if request.device != 0, let sequence = request.sequence {
             facts.used = try usedSequence(sequence, device: request.device)
         }
         facts.decided = try decided(request)
-        guard facts.decided == nil else { return facts }
+        guard facts.decided == nil else { return }
         if let dependency = request.dependency {
             facts.isDependencyDecided = try verdict(identifier: dependency) != nil
         }
-        guard let plan = request.plan else { return facts }
+        guard let plan = request.plan else { return }
         if request.device != 0 {
             for address in plan.earlierTemporaries {
                 if case .integer(let number) = address.id {
@@ -53,7 +52,6 @@ extension EmbeddedSession {
         } else {
             facts.isExcessive = true
         }
-        return facts
     }
 
     private func affected(

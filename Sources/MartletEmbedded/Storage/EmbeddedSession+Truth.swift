@@ -35,27 +35,30 @@ extension EmbeddedSession {
         of request: CurrentRowsRequest, room: Int, _ records: inout TruthRecords
     ) throws(SQLiteError) -> SetTruth {
         var truth = GatheredTruth(room: room)
-        var deleted: [RecordAddress] = []
-        for changes in request.set.types {
-            guard let type = schema.index(of: changes.name) else { continue }
-            for id in changes.create + changes.update {
-                _ = try add(RecordAddress(type, id), request.device, to: &truth, &records)
+        let named = try named(by: request)
+        let seen = try request.rights?.visible(
+            named.compactMap(\.address), read: ruleRows(of:where:isAmong:))
+        for one in named where truth.isWanted(one.address ?? one.sent) {
+            var record = TrueRecord.absent
+            if let address = one.address, seen?.contains(address) ?? true {
+                record = try self.record(address, &records)
             }
-            for id in changes.delete {
-                let address = RecordAddress(type, id)
-                if let found = try add(address, request.device, to: &truth, &records) {
-                    deleted.append(found)
-                }
-            }
+            truth.add(
+                record, at: one.address ?? one.sent, sent: one.sent.id,
+                withoutNulls: columns[one.sent.type])
         }
         guard !truth.isCut else { return truth.truth(schema) }
         do throws(SQLiteError) {
+            let deleted = named.compactMap { $0.isDeleted ? $0.address : nil }
             let rows = try bounded { () throws(SQLiteError) in
                 // A record takes at least this many bytes.
-                try affected(byDeleting: deleted, updating: [:], most: room / 48 + 1)
+                try affected(
+                    byDeleting: deleted, updating: [:], most: room / 48 + 1, for: request.rights)
             }
-            for row in rows ?? [] where row.isKnowable {
-                _ = try add(row.address, request.device, to: &truth, &records)
+            for row in rows ?? [] where row.isKnowable && truth.isWanted(row.address) {
+                truth.add(
+                    try record(row.address, &records), at: row.address, sent: row.address.id,
+                    withoutNulls: columns[row.address.type])
             }
             if rows == nil { truth.cut() }
         } catch {
@@ -65,29 +68,34 @@ extension EmbeddedSession {
         return truth.truth(schema)
     }
 
-    /// Adds a record to the truth.
-    ///
-    /// - Returns: The record's permanent address, if it has one.
-    private func add(
-        _ sent: RecordAddress, _ device: Int64, to truth: inout GatheredTruth,
-        _ records: inout TruthRecords
-    ) throws(SQLiteError) -> RecordAddress? {
-        var address = sent
-        if case .integer(let number) = sent.id, number < 0 {
-            let known =
-                device == 0
-                ? nil : try permanentID(of: number, type: sent.type, device: device)
-            guard let known else {
-                truth.add(.absent, at: sent, sent: sent.id, withoutNulls: columns[sent.type])
-                return nil
+    /// A record that a refused set names: as it names it, and by its permanent id, if it has one.
+    private typealias NamedRecord = (sent: RecordAddress, address: RecordAddress?, isDeleted: Bool)
+
+    private func named(by request: CurrentRowsRequest) throws(SQLiteError) -> [NamedRecord] {
+        var named: [NamedRecord] = []
+        for changes in request.set.types {
+            guard let type = schema.index(of: changes.name) else { continue }
+            for (ids, isDeleted) in [
+                (changes.create + changes.update, false), (changes.delete, true),
+            ] {
+                for id in ids {
+                    let sent = RecordAddress(type, id)
+                    named.append((sent, try permanent(sent, of: request.device), isDeleted))
+                }
             }
-            address = RecordAddress(sent.type, known)
         }
-        guard truth.isWanted(address) else { return address }
-        truth.add(
-            try record(address, &records), at: address, sent: sent.id,
-            withoutNulls: columns[address.type])
-        return address
+        return named
+    }
+
+    /// Returns the address with the permanent id; nil if a temporary id stands for no record.
+    private func permanent(
+        _ sent: RecordAddress, of device: Int64
+    ) throws(SQLiteError) -> RecordAddress? {
+        guard case .integer(let number) = sent.id, number < 0 else { return sent }
+        guard device != 0,
+            let known = try permanentID(of: number, type: sent.type, device: device)
+        else { return nil }
+        return RecordAddress(sent.type, known)
     }
 
     private func record(

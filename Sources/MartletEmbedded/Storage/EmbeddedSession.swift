@@ -44,6 +44,8 @@ final class EmbeddedSession {
     private var openedTables: OpenedTables
     /// True if there may be external writes that are not in the log.
     var mayHaveExternalWrites = true
+    /// The number of rows that the connection had changed when the transaction began.
+    private var changesAtBegin: Int64 = 0
     /// True if a part of them has been taken, and much is left.
     var isExternalParted = false
 
@@ -142,6 +144,7 @@ extension EmbeddedSession {
             mayHaveExternalWrites = true
         }
         try connection.run("UPDATE martlet_dataset SET applying = 1")
+        changesAtBegin = connection.totalChanges
         try connection.deferForeignKeys()
     }
 
@@ -151,7 +154,11 @@ extension EmbeddedSession {
         try openedTables.fault(on: connection)
     }
 
+    /// Commits the transaction. One that changed nothing writes nothing, so that it also ends on a full disk.
     func commit() throws(SQLiteError) {
+        guard connection.totalChanges != changesAtBegin || !usedNumbers.isEmpty else {
+            return connection.rollback()
+        }
         try flush()
         try connection.commit()
     }

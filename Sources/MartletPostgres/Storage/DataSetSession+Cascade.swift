@@ -12,9 +12,13 @@ struct ReferenceHolders {
         let parent: RecordID
     }
 
+    /// The rights of a principal. Records that he may not see count as none; nil for all records.
+    let rights: RowRights?
     private var known: [Lookup: [RecordID]] = [:]
     /// The lookups that have no answer yet.
     private var missing: Set<Lookup> = []
+
+    init(seenBy rights: RowRights?) { self.rights = rights }
 
     /// Returns the holders in the order of their keys; none if they have yet to be read.
     mutating func holders(_ lookup: Lookup) -> [RecordID] {
@@ -65,8 +69,23 @@ struct ReferenceHolders {
                 }
             }
         }
+        try removeHidden(fresh, session)
         for lookup in fresh { known[lookup]?.sort() }
         return true
+    }
+
+    private mutating func removeHidden(
+        _ fresh: Set<Lookup>, _ session: DataSetSession
+    ) throws(PostgresError) {
+        guard let rights else { return }
+        let found = fresh.flatMap { lookup in
+            known[lookup, default: []].map { RecordAddress(lookup.type, $0) }
+        }
+        let seen = try rights.visible(
+            Array(Set(found)), read: session.ruleRows(of:where:isAmong:))
+        for lookup in fresh {
+            known[lookup]?.removeAll { !seen.contains(RecordAddress(lookup.type, $0)) }
+        }
     }
 
     /// Returns whether deleting a record deletes those of its own type that refer to it.
@@ -147,10 +166,13 @@ extension DataSetSession {
     /// - Parameters:
     ///   - deleted: The permanent ids of deleted records, for each set.
     ///   - updated: The updates by permanent ids, with permanent ids in their references.
+    ///   - rights: The rights of a principal. The search then goes on only from records that he sees, and
+    ///     finds only such records; nil for all. It does not look at the deleted records.
     func affected(
-        byDeleting deleted: [[RecordAddress]], updating updated: [[RecordAddress: Attributes]]
+        byDeleting deleted: [[RecordAddress]], updating updated: [[RecordAddress: Attributes]],
+        for rights: RowRights? = nil
     ) throws(PostgresError) -> [[AffectedRow]] {
-        var holders = ReferenceHolders()
+        var holders = ReferenceHolders(seenBy: rights)
         var found: [[AffectedRow]] = []
         repeat {
             found = zip(deleted, updated).map { affected($0, $1, &holders) }

@@ -12,7 +12,8 @@ extension DataSetSession {
             charactersOf: requests.lazy.flatMap(\.set.types).flatMap {
                 ($0.create + $0.update + $0.delete).lazy.map(\.description)
             })
-        let wanted = try permanent(requests.map { self.wanted(by: $0) }, requests)
+        let wanted = try visible(
+            try permanent(requests.map { self.wanted(by: $0) }, requests), requests)
         var records = TruthRecords()
         var truths: [SetTruth] = []
         var bytes = 0
@@ -21,7 +22,8 @@ extension DataSetSession {
             var run = Array(wanted[run(of: wanted, from: next)])
             try read(run, into: &records, maxBytes: maxBytes)
             if let deleted = cascading(run[0]) {
-                let affected = try affected(byDeleting: [deleted], updating: [[:]])
+                let affected = try affected(
+                    byDeleting: [deleted], updating: [[:]], for: requests[next].rights)
                 run[0] += affected[0].filter(\.isKnowable).map {
                     TruthWanted(sent: $0.address, id: $0.address.id, isDeleted: false)
                 }
@@ -53,8 +55,7 @@ extension DataSetSession {
     /// Returns the records that a set deletes; nil if that changes no others.
     private func cascading(_ wanted: [TruthWanted]) -> [RecordAddress]? {
         let deleted = wanted.compactMap { one -> RecordAddress? in
-            guard one.isDeleted, !reachesBarred(deletingFrom: one.sent.type) else { return nil }
-            return one.id.map { RecordAddress(one.sent.type, $0) }
+            one.isDeleted && !reachesBarred(deletingFrom: one.sent.type) ? one.existing : nil
         }
         let changesOthers = deleted.contains { !model.cascades.links(from: $0.type).isEmpty }
         return changesOthers ? deleted : nil
@@ -83,6 +84,24 @@ extension DataSetSession {
     private func readable(_ id: RecordID, _ type: Int) -> RecordID? {
         checks.id(id, schema.types[type]) == nil && !id.isTemporary
             && (!lacksCharacters || canHold(id.description)) ? id : nil
+    }
+
+    /// Marks the records that their sets' senders may not see.
+    private func visible(
+        _ wanted: [[TruthWanted]], _ requests: [CurrentRowsRequest]
+    ) throws(PostgresError) -> [[TruthWanted]] {
+        var found = wanted
+        for (index, request) in requests.enumerated() {
+            guard let rights = request.rights else { continue }
+            let seen = try rights.visible(
+                wanted[index].compactMap(\.address).filter { !barred.contains($0.type) },
+                read: ruleRows(of:where:isAmong:))
+            for position in found[index].indices {
+                guard let address = found[index][position].address else { continue }
+                found[index][position].isHidden = !seen.contains(address)
+            }
+        }
+        return found
     }
 
     /// Finds the permanent ids of records that are named by temporary ones.
@@ -128,7 +147,7 @@ extension DataSetSession {
         var addresses: [RecordAddress] = []
         var named: Set<RecordAddress> = []
         for one in wanted.joined() {
-            guard let address = one.address, records.known[address] == nil,
+            guard let address = one.existing, records.known[address] == nil,
                 !barred.contains(address.type), named.insert(address).inserted
             else { continue }
             addresses.append(address)
@@ -185,7 +204,7 @@ extension DataSetSession {
         // Records that cannot be read are left out.
         for one in wanted where !barred.contains(one.sent.type) {
             let address = one.address ?? one.sent
-            let record = one.address == nil ? .absent : records.known[address]
+            let record = one.existing == nil ? .absent : records.known[address]
             guard let record else {
                 isWhole = isWhole && truth.isCut
                 truth.cut()
@@ -222,7 +241,11 @@ private struct TruthWanted {
     /// The permanent id; nil if there is none.
     var id: RecordID?
     let isDeleted: Bool
+    /// True if the set's sender may not see the record, which is then one that does not exist.
+    var isHidden = false
 
+    /// The record as `address`; nil if it does not exist for the sender.
+    var existing: RecordAddress? { isHidden ? nil : address }
     /// The record by its permanent id; nil if it has none.
     var address: RecordAddress? { id.map { RecordAddress(sent.type, $0) } }
 }

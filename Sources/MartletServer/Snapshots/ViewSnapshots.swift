@@ -18,8 +18,8 @@ final class ViewSnapshots: Sendable {
     /// The milliseconds for which requests count, and after which a snapshot that nobody has asked for is
     /// removed.
     static let (window, longestUnused): (Int64, Int64) = (86_400_000, 7 * 86_400_000)
-    /// The milliseconds for which no snapshot is made of a view that shows few records, or whose snapshot
-    /// is too large, and for which none is made after a failure.
+    /// The milliseconds for which no snapshot is made of a view whose snapshot is too large, and the least
+    /// for which none is made after another, a failure, or the finding that the view shows few records.
     static let (longPause, shortPause): (Int64, Int64) = (3_600_000, 60_000)
     /// A view's snapshots take at most one part of the time of this many.
     static let sparing: Int64 = 20
@@ -251,7 +251,8 @@ final class ViewSnapshots: Sendable {
         let cut = try maker.make(of: view.number, while: { self.isWanted }) { folder.making($0) }
         let records = cut.parts.reduce(0) { $1.records.reduce($0) { $0 + $1.count } }
         if records < settings.views.leastRecords {
-            pause(view, for: Self.longPause)
+            // The view may show more records soon.
+            pause(view, for: max(Self.shortPause, Self.sparing * (opened.now() - begun)))
         } else {
             let manifest = try folder.publish(cut) { isWanted }
             let now = opened.now()

@@ -31,11 +31,11 @@ package struct SetRights: Sendable {
         }
         set.deletes = plan.deletes.map { JudgedSet.Change(facts.permanentAddress(of: $0.address)) }
         let named = (set.updates + set.deletes).map(\.address)
-        set.before = try Self.rows(of: named + facts.affected.map(\.address), read)
+        set.before = try RowRights.rows(of: named + facts.affected.map(\.address), read)
         let keys = plan.creates.map(\.address).filter { address in
             !address.id.isTemporary && facts.rows[address].map { !$0.isDeleted } ?? false
         }
-        set.taken = try Self.rows(of: keys, read)
+        set.taken = try RowRights.rows(of: keys, read)
         let set = set
         former = try RowLookups.working(read) { rows in
             let evaluator = rights.evaluator(over: rows)
@@ -74,7 +74,7 @@ package struct SetRights: Sendable {
     ) throws(Fault) -> Refusal? {
         let set = set(assigned)
         let written = (set.creates + set.updates).map(\.address)
-        let after = try Self.rows(of: written, read)
+        let after = try RowRights.rows(of: written, read)
         return try refusal(set, after, read) { rows, address, _ in rows.restore(address) }
     }
 
@@ -129,20 +129,6 @@ package struct SetRights: Sendable {
                 reveal(rows, $0, $1)
             }.map { refusal(for: $0) }
         }
-    }
-
-    // MARK: - Rows
-
-    private static func rows<Fault: Error>(
-        of addresses: [RecordAddress], _ read: RowReading<Fault>
-    ) throws(Fault) -> [RecordAddress: RuleRow] {
-        var ids: [Int: [Value]] = [:]
-        for address in addresses { ids[address.type, default: []].append(address.id.value) }
-        var rows: [RecordAddress: RuleRow] = [:]
-        for (type, values) in ids.sorted(by: { $0.key < $1.key }) {
-            for row in try read(type, 0, values) { rows[RecordAddress(type, row)] = row }
-        }
-        return rows
     }
 
     // MARK: - Words

@@ -1,6 +1,5 @@
 import MartletModel
 import MartletProtocol
-import MartletRules
 
 extension BatchDecision {
     /// The approximate most records that the sets of one request to the storage name. One set is
@@ -23,8 +22,8 @@ extension BatchDecision {
     func addTruths(
         to works: inout [RequestWork?], of requests: [AdmittedRequest]
     ) throws(StorageFault) {
-        let truths = try truths(for: works)
-        for (index, request) in requests.enumerated() {
+        let truths = try truths(for: works, of: requests)
+        for index in requests.indices {
             guard var work = works[index], !work.refused.isEmpty else { continue }
             for (position, (set, refusal)) in zip(work.refused, work.refusals).enumerated() {
                 let truth = truths[index][position]
@@ -32,8 +31,7 @@ extension BatchDecision {
                     work.hasPostponed = true
                     continue
                 }
-                var down = ChangeSet(
-                    types: try visible(truth?.types ?? [], of: set, for: request.principal))
+                var down = ChangeSet(types: truth?.types ?? [])
                 down.identifier = set.identifier
                 down.sequence = set.sequence
                 down.conflict = true
@@ -50,16 +48,6 @@ extension BatchDecision {
         }
     }
 
-    /// Returns the true rows of a set that the policies show to its sender.
-    private func visible(
-        _ types: [TypeChanges], of set: ChangeSet, for principal: Principal
-    ) throws(StorageFault) -> [TypeChanges] {
-        guard let policies, !types.isEmpty else { return types }
-        return try RowLookups.working(storage.rows(of:where:isAmong:)) { rows in
-            try RowRights(policies, of: principal, now: now).visible(types, of: set, over: rows)
-        }
-    }
-
     private static let cutWords = """
         ; the server's rows of these records are more than an answer holds, and some are not listed
         """
@@ -67,12 +55,15 @@ extension BatchDecision {
     /// Returns the true rows of the finally refused sets of each request, by index among its
     /// refused sets: as many as its answer and the batch may hold.
     private func truths(
-        for works: [RequestWork?]
+        for works: [RequestWork?], of requests: [AdmittedRequest]
     ) throws(StorageFault) -> [[Int: SetTruth]] {
         var found = [[Int: SetTruth]](repeating: [:], count: works.count)
         var rooms = [Int](repeating: Limits.answerBytes, count: works.count)
         var waiting = Self.refusedPositions(in: works)[...]
         var room = Limits.truthBatchBytes
+        let rights = requests.map { request in
+            policies.map { RowRights($0, of: request.principal, now: now) }
+        }
         while room > 0, !waiting.isEmpty {
             let asked = next(&waiting, works, rooms)
             guard !asked.isEmpty else { break }
@@ -80,7 +71,8 @@ extension BatchDecision {
                 of: asked.map { position in
                     CurrentRowsRequest(
                         device: works[position.request]?.device ?? 0,
-                        set: works[position.request]?.refused[position.set] ?? ChangeSet())
+                        set: works[position.request]?.refused[position.set] ?? ChangeSet(),
+                        rights: rights[position.request])
                 }, setBytes: Limits.answerBytes, maxBytes: room)
             guard !truths.isEmpty else {
                 throw StorageFault(.failed, "the storage did not tell a truth")

@@ -54,7 +54,8 @@ struct BatchDecision {
     /// The client ids in the batch that are not known as devices.
     private(set) var strangers: Set<String> = []
 
-    private var works: [RequestWork?] = []
+    /// The decisions on the requests so far.
+    private(set) var works: [RequestWork?] = []
     private var requests: [AdmittedRequest?] = []
     private var items: [Item] = []
     private var age: StaleFacts
@@ -78,16 +79,24 @@ struct BatchDecision {
         age = StaleFacts(schema: storage.schema)
     }
 
-    /// Decides on requests, in order.
+    /// Takes requests, finds faults of whole requests, and identifies the senders of the others.
     ///
     /// - Parameter requests: The requests; nil for one that needs no decision.
-    /// - Returns: The decisions; nil for a request that needed none.
-    mutating func decide(
-        _ requests: [AdmittedRequest?]
-    ) throws(StorageFault) -> [RequestWork?] {
+    mutating func admit(_ requests: [AdmittedRequest?]) throws(StorageFault) {
         self.requests = requests
         works = requests.map { $0 == nil ? nil : RequestWork() }
-        try admit()
+        try identify()
+    }
+
+    /// Has no set of a request decided.
+    mutating func refuse(_ request: Int, _ problem: Problem) {
+        works[request]?.problem = problem
+    }
+
+    /// Decides on the sets of the requests that were admitted, in order.
+    ///
+    /// - Returns: The decisions; nil for a request that needed none.
+    mutating func decide() throws(StorageFault) -> [RequestWork?] {
         let ranges = try ask()
         for (index, request) in requests.enumerated() {
             guard let request, works[index]?.problem == nil else { continue }
@@ -109,8 +118,7 @@ struct BatchDecision {
 
     // MARK: - Requests
 
-    /// Finds faults of whole requests, and identifies the senders of the others.
-    private mutating func admit() throws(StorageFault) {
+    private mutating func identify() throws(StorageFault) {
         var names: [String] = []
         for (index, request) in requests.enumerated() {
             guard let request else { continue }

@@ -2,45 +2,71 @@ import MartletModel
 import MartletProtocol
 
 extension DataSetNode {
-    /// Computes the views of the requests' senders within the open transaction, once the sets of the
-    /// batch are decided.
+    /// The view that the sender of a request is to be given.
+    struct SoughtView {
+        let outline: ViewKeeper.Outline
+        /// The views whose records its device may have.
+        let held: [Int64]
+        /// False if the device has to begin again, because nobody knows whether it was given these.
+        let isGranted: Bool
+    }
+
+    /// Returns the views of the requests' senders within the open transaction, by request, before any set
+    /// is decided. No set changes them: they depend on the policies, the people and the day.
+    func soughtViews(
+        of requests: [AdmittedRequest], in works: [RequestWork?], now: Int64
+    ) throws(StorageFault) -> [Int: SoughtView] {
+        let lineages = requests.map(\.lineage)
+        guard policies != nil || lineages.contains(where: { $0?.views.isEmpty == false }) else {
+            return [:]
+        }
+        let keeper = ViewKeeper(storage, policies, viewIndex, now: now)
+        var sought: [Int: SoughtView] = [:]
+        for (index, request) in requests.enumerated() {
+            guard let work = works[index], work.problem == nil else { continue }
+            let outline = try keeper.outline(of: request.principal)
+            let held = ViewBook.held(
+                since: request.request.maxRevision, lineages[index], of: outline.number)
+            sought[index] = SoughtView(
+                outline: outline, held: held, isGranted: try mayHold(held, outline, request))
+        }
+        return sought
+    }
+
+    /// Computes the members of the requests' views, once the sets of the batch are decided.
     ///
     /// - Returns: The entries that were added so that devices can move from one view to another.
     func addViews(
-        to works: inout [RequestWork?], of requests: [AdmittedRequest], now: Int64
+        _ sought: [Int: SoughtView], to works: inout [RequestWork?], of requests: [AdmittedRequest],
+        now: Int64
     ) throws(StorageFault) -> [LogEntry] {
-        let lineages = requests.map(\.lineage)
-        guard policies != nil || lineages.contains(where: { $0?.views.isEmpty == false }) else {
-            try noteViews(requests.map { _ in View.everything }, &works)
+        guard !sought.isEmpty else {
+            try noteViews(requests.map { _ in policies == nil ? View.everything : nil }, &works)
             try noteReceipts(works, of: requests, now: now)
             return []
         }
         var keeper = ViewKeeper(storage, policies, viewIndex, now: now)
-        var outlines: [Int: (outline: ViewKeeper.Outline, held: [Int64])] = [:]
         var entries: [LogEntry] = []
         var numbers: [Int64?] = requests.map { _ in nil }
         for (index, request) in requests.enumerated() {
-            guard let work = works[index], work.problem == nil else { continue }
-            let outline = try keeper.outline(of: request.principal)
+            guard let view = sought[index] else { continue }
             // A device that has to begin again counts, too: it has records of another view.
-            numbers[index] = outline.number
-            let since = request.request.maxRevision
-            let held = ViewBook.held(since: since, lineages[index], of: outline.number)
-            guard try mayHold(held, outline, request) else {
-                works[index]?.problem = RequestCheck.view
+            guard view.isGranted else {
+                numbers[index] = view.outline.number
                 continue
             }
-            outlines[index] = (outline, held)
+            guard works[index]?.problem == nil else { continue }
+            numbers[index] = view.outline.number
             // The records that move arrive in the revision after the device's.
-            let moves = !held.isEmpty && held != [outline.number]
-            if moves, since == storage.head.revision {
+            let moves = !view.held.isEmpty && view.held != [view.outline.number]
+            if moves, request.request.maxRevision == storage.head.revision {
                 entries.append(try storage.views.appendNothing(now: now))
             }
         }
-        for index in requests.indices {
-            guard let (outline, held) = outlines[index] else { continue }
-            let view = try keeper.view(outline)
-            works[index]?.views = try change(to: view, held, requests[index].principal)
+        for index in requests.indices where works[index]?.problem == nil {
+            guard let found = sought[index] else { continue }
+            let view = try keeper.view(found.outline)
+            works[index]?.views = try change(to: view, found.held, requests[index].principal)
             works[index]?.isViewTracked = viewIndex.note(requests[index].principal, has: view)
         }
         try noteViews(numbers, &works)

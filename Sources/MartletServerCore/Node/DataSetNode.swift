@@ -160,19 +160,34 @@ package final class DataSetNode {
                 fault = found
                 let problem = RequestCheck.problem(for: found)
                 return requests.map { request in
-                    found.kind == .full ? reading(request) ?? .failure(problem) : .failure(problem)
+                    guard found.kind == .full, request.request.changeSets.isEmpty else {
+                        return .failure(problem)
+                    }
+                    // The other requests may be what there was no room for.
+                    if requests.count > 1 { return decide([request], now: now)[0] }
+                    return reading(request, now: now) ?? .failure(problem)
                 }
             }
         }
     }
 
-    /// Answers a request without change sets, and without writing, after a batch that found no
-    /// room.
+    /// Answers a request without change sets, and without writing, after it found no room.
     ///
-    /// - Returns: Nil if the request has change sets, or the storage does not answer.
-    private func reading(_ request: AdmittedRequest) -> Result<NodeAnswer, Problem>? {
-        guard request.request.changeSets.isEmpty, !needsRecovery else { return nil }
+    /// - Returns: Nil if the storage does not answer, or has to note something before its user may be
+    ///   answered.
+    private func reading(
+        _ request: AdmittedRequest, now: Int64
+    ) -> Result<NodeAnswer, Problem>? {
+        guard !needsRecovery else { return nil }
         do throws(StorageFault) {
+            guard feed.sight(of: request) == .everything else {
+                var bare = request.request
+                (bare.acknowledged, bare.purged) = (nil, nil)
+                let alone = AdmittedRequest(
+                    principal: request.principal, request: bare, source: request.source,
+                    acceptsGzip: request.acceptsGzip)
+                return try attempt([alone], now: now, leavingOut: [])[0]
+            }
             let names = request.request.clientID.map { [$0] } ?? []
             let known = try storage.devices(named: names)
             feed.learn(known)
@@ -184,6 +199,7 @@ package final class DataSetNode {
             feed.meet(Set(names).subtracting(known.keys), at: feed.head.revision)
         } catch {
             needsRecovery = true
+            _ = faultAfterRecovery(from: error)
             return nil
         }
         return answer(request, nil)
@@ -251,10 +267,15 @@ package final class DataSetNode {
                 views: feed.views, now: now,
                 devicesPerUser: devicesPerUser, share: share, unbearable: unbearable)
             // The batch may change the views of the others, too.
-            works = try batch.decide(
+            try batch.admit(
                 requests.map { needsNode($0) || feed.sight(of: $0) != .everything ? $0 : nil })
+            let sought = try soughtViews(of: requests, in: batch.works, now: now)
+            for (index, view) in sought where !view.isGranted {
+                batch.refuse(index, RequestCheck.view)
+            }
+            works = try batch.decide()
             try batch.addTruths(to: &works, of: requests)
-            let moves = try addViews(to: &works, of: requests, now: now)
+            let moves = try addViews(sought, to: &works, of: requests, now: now)
             // The feed learns of a device before it sees the device's entries. Otherwise it would
             // send them to the device as another's.
             feed.learn(batch.devices)

@@ -3,8 +3,7 @@ import MartletProtocol
 
 /// The decisions on one request.
 struct RequestWork {
-    /// The reason why no set of the request was decided, or why its verdicts wait until the sets are
-    /// sent again.
+    /// The reason why no set of the request was decided.
     var problem: Problem?
     var device: Int64 = 0
     /// The view that the sender is given; nil if there are no policies.

@@ -103,6 +103,8 @@ struct ViewKeeper {
             try advanceSelection(view, of: type, rights, &judge)
         }
         index.judged += judge.count
+        // On a full disk, people can be answered whose views are as the storage has them.
+        guard view.revision != head || !judge.shown.isEmpty || !judge.hidden.isEmpty else { return }
         try storage.views.advance(
             view.number, type: type, to: head, shown: judge.shown, hidden: judge.hidden,
             // No device had a view that was never computed, so nothing moved.

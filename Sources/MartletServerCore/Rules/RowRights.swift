@@ -1,5 +1,4 @@
-internal import MartletModel
-internal import MartletProtocol
+package import MartletModel
 package import MartletRules
 
 /// The rights of a principal to rows, by the policies of the data set, on one day.
@@ -20,32 +19,29 @@ package struct RowRights: Sendable {
     /// The schema of the data set.
     var schema: Schema { program.schema }
 
-    /// Returns the truth of a refused set as the principal may see it. A record that he may not see is
-    /// one that does not exist: it is listed as deleted if the set names it, and else not at all.
-    func visible(
-        _ truth: [TypeChanges], of set: ChangeSet, over rows: RowLookups
-    ) throws -> [TypeChanges] {
-        let evaluator = evaluator(over: rows)
-        return try truth.compactMap { changes in
-            guard let index = schema.index(of: changes.name) else { return nil }
-            let named = set.types.filter { $0.name == changes.name }
-                .reduce(into: Set()) { $0.formUnion($1.create + $1.update + $1.delete) }
-            var visible = changes
-            visible.update = []
-            visible.entries = []
-            for entry in changes.entries {
-                let values = schema.types[index].attributes.map {
-                    entry.attributes[$0.name] ?? .null
-                }
-                if try evaluator.maySelect([entry.id.value] + values, of: index) {
-                    visible.update.append(entry.id)
-                    visible.entries.append(entry)
-                } else if named.contains(entry.oldID ?? entry.id) {
-                    visible.delete.append(entry.id)
-                }
-            }
-            return visible.update.isEmpty && visible.delete.isEmpty ? nil : visible
+    /// Returns the records among `addresses` that exist and that the principal may see.
+    package func visible<Fault: Error>(
+        _ addresses: [RecordAddress], read: RowReading<Fault>
+    ) throws(Fault) -> Set<RecordAddress> {
+        let rows = try Self.rows(of: addresses, read)
+        return try RowLookups.working(read) { lookups in
+            let evaluator = evaluator(over: lookups)
+            return try Set(
+                rows.filter { try evaluator.maySelect($0.value, of: $0.key.type) }.keys)
         }
+    }
+
+    /// Reads the rows of records. Those that do not exist, or that no device can receive, have none.
+    static func rows<Fault: Error>(
+        of addresses: [RecordAddress], _ read: RowReading<Fault>
+    ) throws(Fault) -> [RecordAddress: RuleRow] {
+        var ids: [Int: [Value]] = [:]
+        for address in addresses { ids[address.type, default: []].append(address.id.value) }
+        var rows: [RecordAddress: RuleRow] = [:]
+        for (type, values) in ids.sorted(by: { $0.key < $1.key }) {
+            for row in try read(type, 0, values) { rows[RecordAddress(type, row)] = row }
+        }
+        return rows
     }
 
     /// Returns what judges rows by these rights.

@@ -115,6 +115,9 @@ package protocol ServerStorage: AnyObject {
     /// would change: existing ones under `update`, missing ones under `delete`. A record that
     /// several sets name is read once.
     ///
+    /// A record that the sender may not see is one that does not exist. Deletes are followed only from
+    /// records that he sees, through records that he sees.
+    ///
     /// - Parameters:
     ///   - setBytes: The approximate bytes that the rows of one set may take on the wire. One
     ///     record always has room.
@@ -276,10 +279,13 @@ package enum SetOutcome: Sendable {
 package struct CurrentRowsRequest: Sendable {
     package let device: Int64
     package let set: ChangeSet
+    /// The sender's rights to rows; nil if the data set has no policies.
+    package let rights: RowRights?
 
-    package init(device: Int64, set: ChangeSet) {
+    package init(device: Int64, set: ChangeSet, rights: RowRights? = nil) {
         self.device = device
         self.set = set
+        self.rights = rights
     }
 }
 

@@ -66,9 +66,10 @@ final class RulesOnServers {
                 hashes: server.node.feed.builder(log: server.log),
                 views: server.node.feed.views, now: now, devicesPerUser: 100,
                 share: SetMeasure.Share())
-            let work = try batch.decide([
+            try batch.admit([
                 AdmittedRequest(principal: principal, request: request, source: [])
-            ])[0]
+            ])
+            let work = try batch.decide()[0]
             try server.storage.recover()
             let refusal = work?.refusals.first
             verdicts.append(
