@@ -164,6 +164,12 @@ struct RandomCondition {
         }
     }
 
+    /// Returns a value that a query selects, where a text in quotes is a text.
+    private mutating func selected(_ kind: RandomRules.Kind, _ chance: inout Chance) -> String {
+        let value = value(kind, 0, &chance)
+        return [.date, .uuid].contains(kind) ? "(\(value))::\(kind.sql)" : value
+    }
+
     private mutating func integer(_ depth: Int, _ chance: inout Chance) -> String {
         switch chance.number(0..<8) {
         case 0: return "martlet_claim('number')::integer"
@@ -234,7 +240,7 @@ struct RandomCondition {
             kind.map { kind in
                 kind == .integer
                     ? "\(sources[0].alias).\(chance.one(of: Self.columns(kind, of: sources[0].table)))"
-                    : column(kind, &chance) ?? value(kind, 0, &chance)
+                    : column(kind, &chance) ?? selected(kind, &chance)
             } ?? chance.one(of: ["1", "*", ""])
         let list = sources.map { "\($0.table.sql) AS \($0.alias)" }
         var text = "SELECT \(output) FROM "
