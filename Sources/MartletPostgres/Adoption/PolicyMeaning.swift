@@ -1,4 +1,3 @@
-import MartletModel
 import PostgresKit
 
 /// Finds what policies mean otherwise for devices, although their text is the same: values that
@@ -48,9 +47,9 @@ enum PolicyMeaning {
                         "write ::bigint behind one of the values"
                     )
                 case "equal":
-                    equal(in: "“\(type)”")
+                    ComparisonFault.equal(in: "“\(type)”")
                 default:
-                    compared(type)
+                    ComparisonFault.compared(type)
                 }
             found.append(
                 Difference(
@@ -58,38 +57,6 @@ enum PolicyMeaning {
                     clause: try rows.text(row, 2), words: words, remedy: remedy))
         }
         return found
-    }
-
-    private static func compared(_ type: String) -> (words: String, remedy: String) {
-        (
-            "it compares or converts a value of the type \(type), which would not have the same "
-                + "meaning in Martlet",
-            "use only IS NULL of it, or keep a date, a number or a text"
-        )
-    }
-
-    private static func equal(in collation: String) -> (words: String, remedy: String) {
-        (
-            "texts that differ are equal in the collation \(collation)",
-            "give the column another collation"
-        )
-    }
-
-    /// Returns the meaning of a column's values when the policies of a rules file compare them.
-    static func meaning(of column: CatalogueColumn, _ type: ResolvedType) -> ColumnMeaning {
-        switch type.form {
-        case .boolean, .integer, .double, .numeric, .binary: return .plain
-        case .uuid: return .uuid(isCanonical: true)
-        case .date: return .date
-        case .enumeration(let labels): return .enumeration(labels)
-        case .text where !type.isPadded:
-            guard !column.isDeterministic else { return .plain }
-            let (words, remedy) = equal(in: "of “\(column.name)”")
-            return .incomparable(words: words, remedy: remedy)
-        case .text, .real, .time, .timestamp, .timestamptz, .json, .jsonb, .array:
-            let (words, remedy) = compared(column.declaration)
-            return .incomparable(words: words, remedy: remedy)
-        }
     }
 
     /// SQL that is true for the types whose values compare on devices as in PostgreSQL: boolean,

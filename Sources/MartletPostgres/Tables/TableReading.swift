@@ -150,7 +150,7 @@ struct TableReading {
                 defaultValue: deviceDefault.flatMap {
                     DefaultLiteral.value($0, type.form.kind)
                 }, keepsDigits: type.form == .numeric,
-                meaning: PolicyMeaning.meaning(of: source, type)),
+                meaning: ComparisonFault.meaning(of: source, type)),
             deviceDefault: deviceDefault)
     }
 
