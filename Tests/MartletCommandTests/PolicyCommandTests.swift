@@ -1,5 +1,6 @@
 import Foundation
 import Martlet
+import PostgresKit
 import SQLiteKit
 import Testing
 
@@ -276,6 +277,75 @@ struct PolicyCommandTests {
         let wrong = await ServedData.run(["rules", "check", rules, schema])
         #expect(wrong.err.contains("schema.sql: "), "\(wrong.err)")
         #expect(await ServedData.run(["doctor", "--help"]).out.contains("with --postgres: the"))
+    }
+
+    @Test("rules check: a file without a policy is refused, and a byte order mark is passed over")
+    func emptyFile() async throws {
+        let served = try ServedData()
+        let (rules, schema) = (served.path("rules.sql"), served.path("schema.sql"))
+        try Self.write(ServedData.schema, to: schema)
+        for empty in ["", "-- nothing yet", "GRANT ALL ON teams TO PUBLIC;"] {
+            try Self.write(empty, to: rules)
+            let result = await ServedData.run(["rules", "check", rules, schema])
+            #expect(result.code == .failed)
+            #expect(
+                result.err.contains("rules.sql has no policy, so nobody would see anything")
+                    && result.err.contains("Without a rules file everybody sees everything"),
+                "\(result.err)")
+        }
+        try Self.write("\u{FEFF}" + Self.rules, to: rules)
+        let marked = await ServedData.run(["rules", "check", rules, schema])
+        #expect(marked.code == .done, "\(marked.err)")
+    }
+
+    @Test("rules check, doctor and serve: values that PostgreSQL compares otherwise are refused")
+    func incomparable() async throws {
+        let served = try ServedData()
+        let url = try await ServedData.database()
+        let connection = try PostgresConnection(PostgresAddress(url))
+        defer { connection.close() }
+        try connection.execute(
+            """
+            CREATE TABLE c (id bigserial PRIMARY KEY, k char(10), at timestamptz, b bytea, u uuid, f real,
+                j jsonb, l text[], t time);
+            INSERT INTO c (k, u) VALUES ('top', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11');
+            """)
+        let adopted = await ServedData.run([
+            "postgres", "adopt", "--postgres", url, "--name", "team", "--tables", "c",
+        ])
+        #expect(adopted.code == .done, "\(adopted.err)")
+        let (rules, schema) = (served.path("rules.sql"), served.path("schema.sql"))
+        let script = await ServedData.run(["postgres", "schema", "--postgres", url])
+        try Self.write(script.out, to: schema)
+        func check(_ condition: String, _ words: String...) async throws -> (ExitCode, String) {
+            try Self.write("CREATE POLICY p ON c USING (\(condition));", to: rules)
+            let result = await ServedData.run(
+                ["rules", "check", rules, schema, "--postgres", url] + words)
+            return (result.code, result.out + result.err)
+        }
+        for (condition, type) in [
+            ("k <> 'top'", "character(10)"), ("at > '2026-01-15'", "timestamp with time zone"),
+            ("f > 0.1", "real"), ("j <> '{}'", "jsonb"), ("l <> '{}'", "text[]"),
+            ("t > '10:30'", "time without time zone"),
+        ] {
+            for words in [[], ["--user", "ann"]] {
+                try Self.write("CREATE POLICY p ON c USING (\(condition));", to: rules)
+                let result = await ServedData.run(
+                    ["rules", "check", rules, schema, "--postgres", url] + words)
+                #expect(result.code == .failed)
+                #expect(
+                    result.err.contains(
+                        "rules.sql, line 1, column 29: it compares or converts a value of the type "
+                            + "\(type), which would not have the same meaning"), "\(result.err)")
+            }
+        }
+        let doctor = await ServedData.run(["doctor", "--postgres", url, "--rules", rules])
+        #expect(doctor.out.contains("of the type time without time zone"), "\(doctor.out)")
+        #expect(try await check("b <> '\\x01'", "--user", "ann").1.contains("is no bytea"))
+        let uuid = "A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11"
+        #expect(try await check("u <> '\(uuid)'", "--user", "ann").1.contains("ann sees 0 of c"))
+        #expect(try await check("u IN ('\(uuid)')", "--user", "ann").1.contains("ann sees 1 of c"))
+        #expect(try await check("u IN ('x')").1.contains("column 35: the text “'x'” is no uuid"))
     }
 
     @Test("explain: a database without a data set is refused")

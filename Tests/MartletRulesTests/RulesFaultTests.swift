@@ -17,6 +17,16 @@ struct RulesFaultTests {
             attributes: [
                 Attribute(name: "team_id", kind: .integer), Attribute(name: "name", kind: .text),
             ]),
+        EntityType(
+            name: "bills", key: "id", keyKind: .text,
+            attributes: [
+                Attribute(name: "due", kind: .any, meaning: .date),
+                Attribute(name: "paid", kind: .text, meaning: .date),
+                Attribute(name: "state", kind: .text, meaning: .enumeration(["open", "paid"])),
+                Attribute(
+                    name: "at", kind: .text,
+                    meaning: .incomparable(words: "odd values", remedy: "use only IS NULL of it")),
+            ], keyMeaning: .uuid(isCanonical: true)),
     ])
 
     static func fault(_ text: String) -> RulesFault? {
@@ -39,6 +49,7 @@ struct RulesFaultTests {
             ("name", 1, "a condition is expected here, and this is of the type text"),
             ("open AND 3", 10, "this is of the type integer; compare it with something"),
             ("badge < badge", 9, "binary values have no order here; compare with = or <>"),
+            ("badge <> '\\x01'", 10, "is no bytea; compare it with another column"),
             ("lower(name) = 'a'", 1, "the function “lower” is not supported"),
             ("now() > made", 1, "“now” is not supported; write martlet_today()"),
             ("current_user = name", 1, "write martlet_user()"),
@@ -145,6 +156,76 @@ struct RulesFaultTests {
     func statements(text: String, words: String) throws {
         let fault = try #require(Self.fault(text))
         #expect(fault.description.contains(words), "\(fault)")
+    }
+
+    /// A condition of a policy on bills, the column of the fault, and words of the message.
+    @Test(
+        "a text in quotes has the form of what it is compared with, and some values are not compared",
+        arguments: [
+            ("due <> '2026-1-5'", 8, "the text “'2026-1-5'” is no date; write '2026-01-05'"),
+            ("NOT (paid = '2026-1-5')", 13, "write '2026-01-05'"),
+            ("'2026-1-5' < due", 1, "write '2026-01-05'"),
+            ("due IN ('2026-01-05', '2026-1-6')", 23, "write '2026-01-06'"),
+            ("due NOT IN ('2026-1-5')", 13, "write '2026-01-05'"),
+            ("due = ANY (ARRAY['2026-1-5'])", 18, "write '2026-01-05'"),
+            ("due BETWEEN '2026-01-05' AND 'May'", 30, "write '2026-01-31'"),
+            ("'2026-1-5' BETWEEN '2026' AND due", 1, "write '2026-01-05'"),
+            ("due IS DISTINCT FROM '2026-1-5'", 22, "write '2026-01-05'"),
+            ("coalesce(due, '2026-1-5') = due", 15, "write '2026-01-05'"),
+            ("coalesce('2026-1-5', due) = due", 10, "write '2026-01-05'"),
+            ("nullif(due, '2026-1-5') IS NULL", 13, "write '2026-01-05'"),
+            ("due - '2026-1-5' > 3", 7, "write '2026-01-05'"),
+            ("due = '2026-01-05 10:00'", 7, "write '2026-01-05'"),
+            ("due = '2026-1-5'::date", 7, "write '2026-01-05'"),
+            ("due = ' 2026-01-05'", 7, "is no date"), ("due > 5", 7, "does not compare"),
+            ("due LIKE '2026%'", 1, "write “::text” behind it"),
+            ("id <> 'A0EE'", 7, "the text “'A0EE'” is no uuid; write 32 hexadecimal digits"),
+            ("'A0EE' IN (id)", 1, "is no uuid"), ("id LIKE 'a%'", 1, "write “::text” behind it"),
+            ("state <> 'Open'", 10, "is no enum; expected one of “open”, “paid”"),
+            ("state < 'paid'", 1, "PostgreSQL orders the values of an enumeration"),
+            ("at <> 'x'", 1, "odd values; use only IS NULL of it"),
+            ("'x' = at", 7, "odd values"), ("at IN ('x')", 1, "odd values"),
+            ("'x' IN (at)", 1, "odd values"), ("at BETWEEN 'a' AND 'b'", 1, "odd values"),
+            ("at IS DISTINCT FROM NULL", 1, "odd values"), ("at::text = 'x'", 1, "odd values"),
+            ("at LIKE 'x'", 1, "odd values"), ("coalesce(at, 'x') = 'x'", 1, "odd values"),
+            ("nullif(at, 'x') IS NULL", 8, "odd values"), ("at - 1 > due", 1, "odd values"),
+            ("id IN (SELECT at FROM bills)", 15, "odd values"),
+            ("(SELECT at) = 'x'", 1, "odd values"),
+            ("EXISTS (SELECT FROM teams ORDER BY at LIMIT 1)", 36, "odd values"),
+        ])
+    func forms(condition: String, column: Int, words: String) throws {
+        let fault = try #require(Self.fault("CREATE POLICY p ON bills USING (\(condition))"))
+        #expect(fault.description.contains(words), "\(fault)")
+        #expect(fault.column == 32 + column, "\(fault)")
+    }
+
+    @Test(
+        "a text in quotes in the form of what it is compared with is no fault",
+        arguments: [
+            "due = '2026-01-05' AND paid >= '2026-01-05'", "due < martlet_today() - 3",
+            "due = martlet_claim('day')", "due::text LIKE '2026%'", "due - '2026-01-05' > 3",
+            "id = '{A0EEBC999C0B4EF8BB6D6BB9BD380A11}' OR id::text = 'x'",
+            "state IN ('open', 'paid') AND state::text < 'p'", "at IS NULL",
+        ])
+    func sound(condition: String) {
+        #expect(Self.fault("CREATE POLICY p ON bills USING (\(condition))") == nil)
+    }
+
+    @Test("names are equal if their bytes are")
+    func exactNames() {
+        let (one, other) = ("caf\u{E9}", "cafe\u{301}")
+        let schema = Schema(types: [
+            EntityType(
+                name: one, key: "id", keyKind: .integer,
+                attributes: [Attribute(name: one, kind: .text)])
+        ])
+        for text in [
+            "CREATE POLICY p ON \"\(other)\"",
+            "CREATE POLICY p ON \"\(one)\" USING (\"\(other)\" = 'x')",
+            "GRANT UPDATE (\"\(other)\") ON \"\(one)\" TO PUBLIC",
+        ] {
+            #expect(throws: RulesFault.self, "\(text)") { try RulesProgram(text, schema: schema) }
+        }
     }
 
     /// Conditions as PostgreSQL shows those of its policies.

@@ -58,6 +58,57 @@ struct ValueTests {
                 == .fault("a text is no uuid"))
     }
 
+    /// The column that a policy compares is declared UUID, and holds texts as devices wrote them.
+    private static func shown(
+        _ condition: String, _ text: String, isCanonical: Bool = false
+    ) throws -> Bool {
+        let attribute = Attribute(
+            name: "owner", kind: isCanonical ? .text : .any,
+            meaning: .uuid(isCanonical: isCanonical))
+        let schema = Schema(types: [
+            EntityType(
+                name: "things", key: "id", keyKind: .integer,
+                attributes: [attribute, Attribute(name: "name", kind: .text)])
+        ])
+        let program = try RulesProgram(
+            "CREATE POLICY p ON things USING (\(condition))", schema: schema)
+        return try RuleEvaluator(program, for: Viewer(user: text), over: NoRows()).judgement(
+            of: [.integer(1), .text(text), .text(text)], type: 0
+        ).isShown
+    }
+
+    @Test("a text in quotes that is compared with a uuid is the uuid, in each position")
+    func uuidLiterals() throws {
+        let other = "b0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"
+        let odd = "'{\(uuid.uppercased().replacing("-", with: ""))}'"
+        for column in ["owner", "name::uuid"] {
+            for text in [uuid, uuid.uppercased()] {
+                for condition in [
+                    "@ = #", "# = @", "@ IN ('\(other)', #)", "# IN (@, '\(other)')",
+                    "@ BETWEEN # AND #", "# BETWEEN @ AND @", "@ IS NOT DISTINCT FROM #",
+                    "@ IN (SELECT #)", "@ = (SELECT #)", "@ = coalesce(NULL, #)",
+                    "coalesce(@, #) = #", "nullif(@, #) IS NULL", "@ = nullif(#, 'x')",
+                    "@ = #::uuid",
+                    "@::text = '\(uuid)'", "@ = name::uuid",
+                ] {
+                    let condition = condition.replacing("@", with: column)
+                        .replacing("#", with: odd)
+                    #expect(try Self.shown(condition, text), "\(condition) \(text)")
+                    #expect(
+                        try !Self.shown("NOT (\(condition))", text), "NOT \(condition) \(text)")
+                }
+                #expect(try !Self.shown("\(column) <> \(odd)", text))
+                #expect(try !Self.shown("\(column) NOT IN (\(odd))", text))
+                #expect(try !Self.shown("\(column) IS DISTINCT FROM \(odd)", text))
+            }
+        }
+        #expect(try Self.shown("owner = \(odd)", uuid, isCanonical: true))
+        #expect(try Self.shown("owner = martlet_user()", "no uuid"))
+        #expect(try !Self.shown("owner <> \(odd)", "no uuid"))
+    }
+
+    private var uuid: String { Self.uuid }
+
     @Test("an integer of a small type has its range")
     func ranges() throws {
         let number = { (text: String) in Viewer(claims: ["n": text]) }

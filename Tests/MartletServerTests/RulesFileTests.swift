@@ -66,6 +66,34 @@ struct RulesFileTests {
         #expect(failure?.description.contains("line 1, column 24") == true)
     }
 
+    @Test("a byte order mark is passed over, and bytes that are no UTF-8 are said to be none")
+    func encodings() throws {
+        let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+        let policy = [UInt8]("CREATE POLICY every ON teams USING (true)".utf8)
+        #expect(try RulesFile.read(mark + policy, schema: schema).policies != nil)
+        let lists = [UInt8](#"{"default": {"delete": []}}"#.utf8)
+        #expect(try RulesFile.read(mark + lists, schema: schema).roles != .everything)
+        for bytes in [policy + [0xFC], lists + [0xFC]] {
+            let failure = #expect(throws: ServerFailure.self) {
+                try RulesFile.read(bytes, schema: schema)
+            }
+            #expect(failure?.description.contains("SQL or JSON in UTF-8") == true)
+        }
+        let empty = #expect(throws: ServerFailure.self) { try RulesFile.read([], schema: schema) }
+        #expect(
+            empty?.description.contains("Without a rules file everybody sees everything") == true)
+    }
+
+    @Test("roles are equal if their bytes are")
+    func exactRoles() throws {
+        let (one, other) = ("rol\u{E9}", "role\u{301}")
+        let rules = try parse(#"{"default": {"delete": ["\#(one)"], "create": ["\#(other)"]}}"#)
+        #expect(may(rules, [one], "teams") == [.delete, .update])
+        #expect(may(rules, [other], "teams") == [.create, .update])
+        #expect(Principal(name: "t", user: one) != Principal(name: "t", user: other))
+        #expect(Principal(name: "t", roles: [one]) != Principal(name: "t", roles: [other]))
+    }
+
     @Test("docs/rules.md shows a file that is read, and what it means")
     func page() throws {
         let page = try String(

@@ -1,4 +1,6 @@
+import MartletModel
 import MartletRules
+import MartletServer
 import SQLiteKit
 import SQLiteRecords
 
@@ -26,11 +28,25 @@ struct PolicyFiles {
         let schema = try Self.naming(schemaPath, code) {
             try SchemaMigration.apply(script: script, to: connection)
         }
-        program = try Self.naming(path, code) { try RulesProgram(text, schema: schema) }
+        program = try Self.program(text, path, schema: schema, code)
     }
 
     /// A statement of a schema.
     private static var tables: Regex<Substring> { #/(?i)\bCREATE\s+TABLE\b/# }
+
+    /// Returns the policies of a rules file.
+    /// - Throws: `CommandError`, which names the file, the line and the column.
+    static func program(
+        _ text: String, _ path: String, schema: Schema, _ code: ExitCode = .failed
+    ) throws -> RulesProgram {
+        try naming(path, code) {
+            do {
+                return try RulesFile.policies(text, schema: schema)
+            } catch is RulesFile.ShowsNothing {
+                throw CommandError("\(path) \(RulesFile.showsNothing)", code: code)
+            }
+        }
+    }
 
     /// Calls a closure. A fault of the file becomes a sentence that names the file.
     static func naming<Result>(
@@ -40,6 +56,8 @@ struct PolicyFiles {
             return try body()
         } catch let fault as RulesFault {
             throw CommandError("\(path), \(fault).", code: code)
+        } catch let error as CommandError {
+            throw error
         } catch {
             throw CommandError("\(path): \(FailureReport(error).sentence)", code: code)
         }

@@ -81,11 +81,9 @@ extension CommandDescription {
         let path = arguments.positional[0]
         let text = try SchemaFiles.read(path)
         return try RecordSources.read(arguments) { source in
+            let policies = try PolicyFiles.program(text, path, schema: source.schema)
             guard let person else {
                 return try source.givenCounts().map { Person($0, source.schema) }
-            }
-            let policies = try PolicyFiles.naming(path, .failed) {
-                try RulesProgram(text, schema: source.schema)
             }
             let now = Int64((Date().timeIntervalSince1970 * 1_000).rounded())
             return [

@@ -308,8 +308,8 @@ extension Schema {
                     name: new, kind: attribute.kind, isRequired: attribute.isRequired,
                     hasDefault: attribute.hasDefault, defaultValue: attribute.defaultValue,
                     isGenerated: attribute.isGenerated,
-                    keepsDigits: attribute.keepsDigits)
-            })
+                    keepsDigits: attribute.keepsDigits, meaning: attribute.meaning)
+            }, keyMeaning: type.keyMeaning)
         return replacing(renamed)
     }
 
@@ -318,7 +318,8 @@ extension Schema {
         replacing(
             EntityType(
                 name: type.name, key: type.key, keyKind: type.keyKind,
-                attributes: type.attributes.filter { $0.name != name }))
+                attributes: type.attributes.filter { $0.name != name },
+                keyMeaning: type.keyMeaning))
     }
 
     /// Returns the schema with one type replaced. References and unique lists are not needed here

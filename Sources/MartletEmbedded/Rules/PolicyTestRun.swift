@@ -86,8 +86,14 @@ package final class PolicyTestRun {
         do throws(SQLiteError) {
             return try body()
         } catch {
-            throw statement.fault("SQLite refuses this statement: \(error.message)")
+            throw Self.fault(statement, error)
         }
+    }
+
+    private static func fault(
+        _ statement: PolicyTestFile.Statement, _ error: SQLiteError
+    ) -> RulesFault {
+        statement.fault("SQLite refuses this statement: \(error.message)")
     }
 
     // MARK: - The person
@@ -173,9 +179,15 @@ extension PolicyTestRun {
     ) throws -> [String] {
         try connection.run("SAVEPOINT martlet_expectation")
         defer {
-            try? connection.execute("ROLLBACK TO martlet_expectation; RELEASE martlet_expectation")
+            try? connection.execute(
+                """
+                ROLLBACK TO martlet_expectation; RELEASE martlet_expectation; PRAGMA foreign_keys = ON
+                """)
         }
-        let ids = try refusing(statement) { () throws(SQLiteError) in try run(write) }
+        let (ids, conflict) = try outcome(of: write, statement)
+        if ids.isEmpty, let conflict {
+            return write.isAllowed ? ["is refused: \(conflict)"] : []
+        }
         let type = program.schema.types[write.type]
         guard !ids.isEmpty else { return ["no row of \(type.name) is changed by it"] }
         let addresses = ids.map { RecordAddress(write.type, $0) }
@@ -185,7 +197,7 @@ extension PolicyTestRun {
             try connection.run("ROLLBACK TO martlet_expectation")
             before = try rows(of: ids, write.type)
         }
-        let plan = try plan(write, ids)
+        let plan = try plan(write, ids, after)
         var facts = SetFacts()
         for address in addresses {
             facts.rows[address] = RowFacts(revision: 1, author: 0, others: 0)
@@ -206,6 +218,9 @@ extension PolicyTestRun {
             refusal = try judged.refusal(
                 assigned: plan.assigned, read: tables.ruleRows(of:where:isAmong:))?.message
         }
+        if refusal == nil, let conflict {
+            return write.isAllowed ? ["is refused: \(conflict)"] : []
+        }
         guard (refusal == nil) != write.isAllowed else { return [] }
         let found = RowLookups(tables.ruleRows(of:where:isAmong:))
         for address in addresses { found.replace(address, by: nil) }
@@ -213,6 +228,45 @@ extension PolicyTestRun {
         return [refusal.map { "is refused: \($0)" } ?? "is allowed"]
             + (try reasons(
                 write, before, after, rights.evaluator(over: found), isRefused: refusal != nil))
+    }
+
+    /// Carries out a change in the savepoint, and returns the ids of its records.
+    ///
+    /// Rights are judged before references, so a change that a reference forbids is carried out without
+    /// them.
+    /// - Returns: The reason if the tables do not take the change, too. Without ids, they take it in no way.
+    private func outcome(
+        of write: PolicyTestFile.Write, _ statement: PolicyTestFile.Statement
+    ) throws -> (ids: [RecordID], conflict: String?) {
+        do throws(SQLiteError) {
+            return (try run(write), nil)
+        } catch {
+            guard error.isConstraint else { throw Self.fault(statement, error) }
+            guard error.isForeignKeyViolation else { return ([], "\(error.message)") }
+        }
+        try connection.execute(
+            """
+            ROLLBACK TO martlet_expectation; RELEASE martlet_expectation; PRAGMA foreign_keys = OFF;
+            SAVEPOINT martlet_expectation
+            """)
+        do throws(SQLiteError) {
+            let ids = try run(write)
+            return (ids, try brokenReference() ?? "FOREIGN KEY constraint failed")
+        } catch {
+            guard error.isConstraint else { throw Self.fault(statement, error) }
+            return ([], "\(error.message)")
+        }
+    }
+
+    /// Returns a reference to a record that does not exist, in words; nil if there is none.
+    private func brokenReference() throws(SQLiteError) -> String? {
+        let check = try connection.statement("PRAGMA foreign_key_check")
+        defer { check.reset() }
+        guard try check.step() else { return nil }
+        return """
+            the policies allow it, and a record of “\(check.text(0))” would refer to one of \
+            “\(check.text(2))” that does not exist
+            """
     }
 
     /// Carries out a change, and returns the ids of its records.
@@ -227,21 +281,31 @@ extension PolicyTestRun {
     }
 
     /// Returns a change as the server plans it, and the permanent ids of its new records. Rights
-    /// depend on the names of the written attributes, and on the rows in the tables.
+    /// depend on the names of the written attributes, on whether a new record's values are the defaults, and
+    /// on the rows in the tables.
     private func plan(
-        _ write: PolicyTestFile.Write, _ ids: [RecordID]
+        _ write: PolicyTestFile.Write, _ ids: [RecordID], _ after: [RuleRow]
     ) throws -> (plan: SetPlan, assigned: [RecordAddress: RecordID]) {
         var changes = TypeChanges(name: program.schema.types[write.type].name)
+        let type = program.schema.types[write.type]
         let attributes = Attributes(names: write.columns, values: write.columns.map { _ in .null })
+        let new = Dictionary(
+            after.compactMap { row in RecordID(row[0]).map { ($0, row) } },
+            uniquingKeysWith: { first, _ in first })
         var assigned: [RecordAddress: RecordID] = [:]
         for (index, id) in ids.enumerated() {
             switch write.command {
             case .insert:
-                var new = id
-                if case .integer = id { new = .integer(Int64(-1 - index)) }
-                assigned[RecordAddress(write.type, new)] = id
-                changes.create.append(new)
-                changes.entries.append(RecordEntry(id: new, attributes: attributes))
+                var given = id
+                if case .integer = id { given = .integer(Int64(-1 - index)) }
+                assigned[RecordAddress(write.type, given)] = id
+                changes.create.append(given)
+                let values = write.columns.map { name in
+                    type.index(ofAttribute: name).flatMap { new[id]?[$0 + 1] } ?? .null
+                }
+                changes.entries.append(
+                    RecordEntry(
+                        id: given, attributes: Attributes(names: write.columns, values: values)))
             case .delete: changes.delete.append(id)
             case .select, .update:
                 changes.update.append(id)

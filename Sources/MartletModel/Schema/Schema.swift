@@ -44,6 +44,8 @@ package struct EntityType: Hashable, Sendable {
     package let key: String
     /// The kind of the keys.
     package let keyKind: KeyKind
+    /// The meaning of the keys when policies compare them.
+    package let keyMeaning: ColumnMeaning
     /// All columns except the key, in the table's order.
     package let attributes: [Attribute]
     /// The foreign keys to other types.
@@ -57,8 +59,10 @@ package struct EntityType: Hashable, Sendable {
 
     package init(
         name: String, key: String, keyKind: KeyKind, attributes: [Attribute],
-        references: [Reference] = [], uniques: [[String]] = [], hasConflictClause: Bool = false
+        references: [Reference] = [], uniques: [[String]] = [], hasConflictClause: Bool = false,
+        keyMeaning: ColumnMeaning = .plain
     ) {
+        self.keyMeaning = keyMeaning
         self.hasConflictClause = hasConflictClause
         self.name = name
         self.key = key
@@ -97,6 +101,8 @@ package struct EntityType: Hashable, Sendable {
 package struct Attribute: Hashable, Sendable {
     package let name: String
     package let kind: AttributeKind
+    /// The meaning of the values when policies compare them.
+    package let meaning: ColumnMeaning
     /// Whether the column is NOT NULL.
     package let isRequired: Bool
     /// Whether the column has a default value.
@@ -111,10 +117,12 @@ package struct Attribute: Hashable, Sendable {
 
     package init(
         name: String, kind: AttributeKind, isRequired: Bool = false, hasDefault: Bool = false,
-        defaultValue: Value? = nil, isGenerated: Bool = false, keepsDigits: Bool = false
+        defaultValue: Value? = nil, isGenerated: Bool = false, keepsDigits: Bool = false,
+        meaning: ColumnMeaning = .plain
     ) {
         self.name = name
         self.kind = kind
+        self.meaning = meaning
         self.isRequired = isRequired
         self.hasDefault = hasDefault
         self.defaultValue = defaultValue

@@ -95,7 +95,8 @@ struct AdoptionChecks {
                 EntityType(
                     name: name, key: reading.key?.column.name ?? MartletTables.surrogate,
                     keyKind: reading.key?.column.form.keyKind ?? .integer,
-                    attributes: reading.columns.map(\.attribute)))
+                    attributes: reading.columns.map(\.attribute),
+                    keyMeaning: reading.key?.attribute.meaning ?? .plain))
         }
         switch rules {
         case .none:

@@ -47,16 +47,9 @@ enum PolicyMeaning {
                         "write ::bigint behind one of the values"
                     )
                 case "equal":
-                    (
-                        "texts that differ are equal in the collation “\(type)”",
-                        "give the column another collation"
-                    )
+                    ComparisonFault.equal(in: "“\(type)”")
                 default:
-                    (
-                        "it compares or converts a value of the type \(type), which would not have "
-                            + "the same meaning in Martlet",
-                        "use only IS NULL of it, or keep a date, a number or a text"
-                    )
+                    ComparisonFault.compared(type)
                 }
             found.append(
                 Difference(

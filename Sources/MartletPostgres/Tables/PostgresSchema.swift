@@ -160,7 +160,7 @@ private struct Member {
             name: entry.name, key: key.column.name, keyKind: key.column.form.keyKind ?? .text,
             attributes: reading.columns.map(\.attribute),
             references: source.foreignKeys.compactMap { reference(of: $0, among: members) },
-            uniques: reading.uniques.map(\.columns))
+            uniques: reading.uniques.map(\.columns), keyMeaning: key.attribute.meaning)
         return PostgresTable(
             number: entry.number, relation: source.oid, schema: source.schema, type: type,
             key: key.column, columns: reading.columns.map(\.column), nextKey: reading.nextKey,

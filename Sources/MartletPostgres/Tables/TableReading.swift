@@ -149,7 +149,8 @@ struct TableReading {
                 hasDefault: hasDefault,
                 defaultValue: deviceDefault.flatMap {
                     DefaultLiteral.value($0, type.form.kind)
-                }, keepsDigits: type.form == .numeric),
+                }, keepsDigits: type.form == .numeric,
+                meaning: ComparisonFault.meaning(of: source, type)),
             deviceDefault: deviceDefault)
     }
 

@@ -102,7 +102,8 @@ struct Frames {
         case .column(let frame, let column, let type):
             return RuleValue(rows[frame][column], type)
         case .user: return evaluator.viewer.user.map { .text($0) } ?? .null
-        case .claim(let name): return evaluator.viewer.claims[name].map { .text($0) } ?? .null
+        case .claim(let name):
+            return evaluator.viewer.claims.value(ofExactName: name).map { .text($0) } ?? .null
         case .today: return .date(evaluator.viewer.today)
         case .arithmetic(let sign, let left, let right):
             return try value(left).computed(sign, value(right))

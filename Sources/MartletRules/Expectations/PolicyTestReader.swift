@@ -300,7 +300,7 @@ extension PolicyTestReader {
         let name = try tokens.name("a column")
         let entity = schema.types[type.index]
         if name.name.hasSameBytes(as: entity.key) { return nil }
-        guard entity.index(ofAttribute: name.name) != nil else {
+        guard Resolver.attribute(name.name, of: entity) != nil else {
             throw RulesFault(
                 "“\(entity.name)” has no column “\(name.name)”", at: name.position,
                 remedy: "expected one of \(Resolver.listed(entity.attributes.map(\.name)))")

@@ -46,7 +46,11 @@ extension Resolver {
     }
 
     static func position(of name: NameText, in schema: Schema) throws(RulesFault) -> Int {
-        if let position = schema.index(of: name.name) { return position }
+        if let position = schema.index(of: name.name),
+            schema.types[position].name.hasSameBytes(as: name.name)
+        {
+            return position
+        }
         throw RulesFault(
             "the data set has no type “\(name.name)”", at: name.position,
             remedy: "expected one of \(listed(schema.types.map(\.name)))")
@@ -75,7 +79,9 @@ extension Resolver {
         }
         var order: [ResolvedQuery.Order] = []
         for part in query.order {
-            let (node, type) = try resolve(part.value)
+            let operand = try operand(part.value)
+            try Self.refuse(operand, isOrder: true)
+            let (node, type) = (operand.node, operand.type)
             if case .constant = node {
                 throw RulesFault(
                     "a position in ORDER BY is not supported", at: part.value.position,

@@ -1,6 +1,18 @@
 internal import MartletModel
 
 extension Resolver {
+    /// A value of an operator, and its position in the file.
+    struct Operand {
+        var node: Node
+        let type: RuleType
+        let position: TextPosition
+    }
+
+    mutating func operand(_ expression: Expression) throws(RulesFault) -> Operand {
+        let (node, type) = try resolve(expression)
+        return Operand(node: node, type: type, position: expression.position)
+    }
+
     mutating func compared(
         _ comparison: Comparison, _ left: Expression, _ right: Expression
     ) throws(RulesFault) -> Node {
@@ -13,47 +25,96 @@ extension Resolver {
     mutating func pair(
         _ left: Expression, _ right: Expression, isOrder: Bool
     ) throws(RulesFault) -> (Node, Node) {
-        try fitted(try resolve(left), try resolve(right), isOrder: isOrder, right.position)
+        try fitted(try operand(left), try operand(right), isOrder: isOrder)
     }
 
     /// Gives two values types that compare.
     /// - Parameter isOrder: Whether the order counts, and not only whether they are equal.
-    func fitted(
-        _ left: (Node, RuleType), _ right: (Node, RuleType), isOrder: Bool,
-        _ position: TextPosition
+    mutating func fitted(
+        _ left: Operand, _ right: Operand, isOrder: Bool
     ) throws(RulesFault) -> (Node, Node) {
-        switch (left.1, right.1) {
-        case (.unknown, .unknown): return (left.0, right.0)
-        case (.unknown, _): return (try literal(left.0, as: right.1, position), right.0)
-        case (_, .unknown): return (left.0, try literal(right.0, as: left.1, position))
+        for operand in [left, right] { try Self.refuse(operand, isOrder: isOrder) }
+        switch (left.type, right.type) {
+        case (.unknown, .unknown): return (left.node, right.node)
+        case (.unknown, _): return (try literal(left, as: right.type), right.canonical)
+        case (_, .unknown): return (left.canonical, try literal(right, as: left.type))
         case (.blob, .blob) where isOrder:
             throw RulesFault(
-                "binary values have no order here", at: position, remedy: "compare with = or <>")
-        case (.any, _), (_, .any): return (left.0, right.0)
+                "binary values have no order here", at: right.position,
+                remedy: "compare with = or <>")
+        case (.any, _), (_, .any): return (left.node, right.node)
         // Devices keep the days of PostgreSQL as texts.
-        case (.text, .date), (.date, .text): return (left.0, right.0)
+        case (.text, .date), (.date, .text), (.storedDate, .date), (.date, .storedDate),
+            (.enumeration, .text), (.text, .enumeration):
+            return (left.node, right.node)
+        case (.storedDate, .text): return (left.node, right.day)
+        case (.text, .storedDate): return (left.day, right.node)
+        case (.uuid, .text), (.storedUUID, .text):
+            return right.isGiven ? (left.node, right.node) : (left.canonical, .uuid(right.node))
+        case (.text, .uuid), (.text, .storedUUID):
+            return left.isGiven ? (left.node, right.node) : (.uuid(left.node), right.canonical)
+        case (let one, let other) where one.isUUID && other.isUUID:
+            // Columns are looked up by the texts that they have.
+            let isJoin = left.isColumn && right.isColumn
+            return isJoin ? (left.node, right.node) : (left.canonical, right.canonical)
         default:
-            guard left.1 == right.1 || left.1.isNumber && right.1.isNumber else {
-                throw differ(left.1, right.1, position)
+            guard left.type == right.type || left.type.isNumber && right.type.isNumber else {
+                throw differ(left.type, right.type, right.position)
             }
-            return (left.0, right.0)
+            return (left.node, right.node)
+        }
+    }
+
+    /// Refuses a value that PostgreSQL compares otherwise.
+    static func refuse(_ operand: Operand, isOrder: Bool = false) throws(RulesFault) {
+        switch operand.type {
+        case .incomparable(let words, let remedy):
+            throw RulesFault(words, at: operand.position, remedy: remedy)
+        case .enumeration where isOrder:
+            throw RulesFault(
+                "PostgreSQL orders the values of an enumeration as it lists them, and Martlet by "
+                    + "their bytes", at: operand.position,
+                remedy: "compare with =, <> or IN (…)")
+        default: break
         }
     }
 
     func differ(_ left: RuleType, _ right: RuleType, _ position: TextPosition) -> RulesFault {
         RulesFault(
-            "a value of the type \(right.rawValue) does not compare with one of \(left.rawValue)",
-            at: position, remedy: "write “::\(left.rawValue)” behind the second one if it fits")
+            "a value of the type \(right.name) does not compare with one of \(left.name)",
+            at: position, remedy: "write “::\(left.name)” behind the second one if it fits")
     }
 
     /// Reads a text in quotes as a value of a type.
-    func literal(
-        _ node: Node, as type: RuleType, _ position: TextPosition
+    mutating func literal(
+        _ operand: Operand, as type: RuleType
     ) throws(RulesFault) -> Node {
-        guard case .constant(.text(let text)) = node else { return node }
-        let value = try? RuleValue.text(text).cast(to: type == .any ? .text : type)
+        guard case .constant(.text(let text)) = operand.node else { return operand.node }
+        let value: RuleValue?
+        var remedy: String?
+        switch type {
+        case .uuid, .storedUUID:
+            value = try? RuleValue.text(text).uuid()
+            if case .text(let canonical)? = value {
+                canonicalTexts[operand.position.offset] = canonical
+            }
+            remedy = "write 32 hexadecimal digits, such as 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'"
+        case .storedDate, .date:
+            let day = try? RuleValue.text(text).cast(to: .date)
+            value =
+                type == .date ? day : (try? day?.cast(to: .text)) == .text(text) ? .text(text) : nil
+            remedy = "write '\(CalendarDay.written(text) ?? "2026-01-31")'"
+        case .enumeration(let labels):
+            value = labels.contains { $0.hasSameBytes(as: text) } ? .text(text) : nil
+            remedy = "expected one of \(Self.listed(labels))"
+        case .blob:
+            value = nil
+            remedy = "compare it with another column"
+        default: value = try? RuleValue.text(text).cast(to: type == .any ? .text : type)
+        }
         guard let value else {
-            throw RulesFault("the text “'\(text)'” is no \(type.rawValue)", at: position)
+            throw RulesFault(
+                "the text “'\(text)'” is no \(type.name)", at: operand.position, remedy: remedy)
         }
         return .constant(value)
     }
@@ -74,26 +135,38 @@ extension Resolver {
             throw RulesFault(
                 "the type “\(name.name)” is not supported", at: name.position, remedy: remedy)
         }
-        let (node, from) = try resolve(operand)
+        let value = try self.operand(operand)
+        try Self.refuse(value)
+        let (node, from) = (value.node, value.type)
         if from == .unknown {
-            let value = try literal(node, as: type, operand.position)
-            return (try limited(value, name, operand.position), type)
+            return (try limited(literal(value, as: type), name, operand.position), type)
         }
-        let isText = type == .text && name.name != "uuid"
+        if let cast = Self.castText(value, to: type) { return (cast, type) }
         let isPossible =
-            from == .any || from == .text || from == type && (type != .text || isText)
-            || isText && [.integer, .boolean, .date].contains(from)
+            from == .any || from == .text || from == type
+            || type == .text && [.integer, .boolean, .date].contains(from)
             || from.isNumber && type.isNumber && type != .integer
                 && (from != .real || type == .real)
             || from == .boolean && type == .integer
         guard isPossible else {
             throw RulesFault(
-                "a value of the type \(from.rawValue) becomes no \(name.name) here",
+                "a value of the type \(from.name) becomes no \(name.name) here",
                 at: name.position,
                 remedy: "compare it as it is, or keep the other value in a column")
         }
-        let value = from == type ? node : Node.cast(node, type)
-        return (try limited(value, name, operand.position), type)
+        let cast = from == type || type == .uuid ? node : Node.cast(node, type)
+        return (try limited(cast, name, operand.position), type)
+    }
+
+    /// Returns the cast of a value that is kept as a text; nil for other values, and if there is none.
+    private static func castText(_ value: Operand, to type: RuleType) -> Node? {
+        switch (value.type, type) {
+        case (.storedDate, .date), (.storedDate, .text): .cast(value.node, type)
+        case (.uuid, .uuid), (.uuid, .text), (.storedUUID, .uuid), (.storedUUID, .text):
+            value.canonical
+        case (.enumeration, .text): value.node
+        default: nil
+        }
     }
 
     /// Gives a value the limits of the type that a cast names.
@@ -121,18 +194,23 @@ extension Resolver {
     mutating func arithmetic(
         _ sign: Arithmetic, _ left: Expression, _ right: Expression, _ position: TextPosition
     ) throws(RulesFault) -> (Node, RuleType) {
-        var (first, firstType) = try resolve(left)
-        var (second, secondType) = try resolve(right)
+        let (one, other) = (try operand(left), try operand(right))
+        for operand in [one, other] { try Self.refuse(operand) }
+        var (first, firstType) = (one.node, one.type)
+        var (second, secondType) = (other.node, other.type)
+        // Devices keep the days of PostgreSQL as texts.
+        let isDay = { (type: RuleType) in
+            [.text, .any, .date, .storedDate].contains(type)
+        }
         if firstType == .unknown, secondType != .unknown {
-            let type = secondType == .date && sign == .minus ? RuleType.date : .integer
-            (first, firstType) = (try literal(first, as: type, left.position), type)
+            let type = isDay(secondType) && sign == .minus ? RuleType.date : .integer
+            (first, firstType) = (try literal(one, as: type), type)
         }
         if secondType == .unknown {
-            let type = firstType == .date ? RuleType.date : .integer
-            (second, secondType) = (try literal(second, as: type, right.position), type)
+            let isDate = firstType == .date || firstType == .storedDate
+            let type = isDate || isDay(firstType) && sign == .minus ? RuleType.date : .integer
+            (second, secondType) = (try literal(other, as: type), type)
         }
-        // Devices keep the days of PostgreSQL as texts.
-        let isDay = { (type: RuleType) in type == .text || type == .any || type == .date }
         if isDay(firstType), sign == .plus && secondType == .integer || sign == .minus {
             (first, firstType) = (.cast(first, .date), .date)
         }
@@ -151,9 +229,29 @@ extension Resolver {
         default:
             throw RulesFault(
                 """
-                “\(sign.rawValue)” is not supported between \(firstType.rawValue) and \
-                \(secondType.rawValue)
+                “\(sign.rawValue)” is not supported between \(firstType.name) and \
+                \(secondType.name)
                 """, at: position, remedy: "expected integers, or a date and a number of days")
+        }
+    }
+}
+
+extension Resolver.Operand {
+    /// The value; a UUID in PostgreSQL's form.
+    var canonical: Node { type == .storedUUID ? .uuid(node) : node }
+
+    /// A text as a day. Columns are compared as they are.
+    fileprivate var day: Node { isColumn ? node : .cast(node, .date) }
+
+    fileprivate var isColumn: Bool {
+        if case .column = node { true } else { false }
+    }
+
+    /// Whether it is a column, or what a token says.
+    fileprivate var isGiven: Bool {
+        switch node {
+        case .column, .user, .claim, .setting: true
+        default: false
         }
     }
 }

@@ -13,6 +13,8 @@ struct Resolver {
     /// The sources of each query, from the outermost to the innermost one.
     var scopes: [[Source]]
     var nextFrame = 1
+    /// The texts in PostgreSQL's form of those that stand for UUIDs, by their positions in the file.
+    var canonicalTexts: [Int: String] = [:]
 
     /// Creates a resolver for policies of a type.
     init(_ schema: Schema, type: Int) {
@@ -23,19 +25,14 @@ struct Resolver {
     /// Returns the condition of a policy.
     /// - Throws: `RulesFault` for an unknown name, and for types that do not fit.
     mutating func condition(_ expression: Expression) throws(RulesFault) -> Node {
-        let (node, type) = try resolve(expression)
-        return try boolean(node, type, expression)
-    }
-
-    private func boolean(
-        _ node: Node, _ type: RuleType, _ expression: Expression
-    ) throws(RulesFault) -> Node {
+        let operand = try operand(expression)
+        let type = operand.type
         switch type {
-        case .boolean: return node
-        case .unknown: return try literal(node, as: .boolean, expression.position)
+        case .boolean: return operand.node
+        case .unknown: return try literal(operand, as: .boolean)
         default:
             throw RulesFault(
-                "a condition is expected here, and this is of the type \(type.rawValue)",
+                "a condition is expected here, and this is of the type \(type.name)",
                 at: expression.position, remedy: "compare it with something")
         }
     }
@@ -83,6 +80,13 @@ struct Resolver {
         case .distinct(let left, let right, let isNegated):
             let (left, right) = try pair(left, right, isOrder: false)
             return negated(.distinct(left, right), isNegated)
+        case .between(let value, let lower, let upper, let isNegated) where value.isUntyped:
+            // As in PostgreSQL, each bound gives a text in quotes a type of its own.
+            let (least, most) = (
+                try compared(.greaterOrEqual, value, lower),
+                try compared(.lessOrEqual, value, upper)
+            )
+            return negated(.and([least, most]), isNegated)
         case .between(let value, let lower, let upper, let isNegated):
             let (node, bounds) = try fitted(value, [lower, upper], isOrder: true)
             return negated(.between(node, bounds[0], bounds[1]), isNegated)
@@ -112,29 +116,35 @@ struct Resolver {
     private mutating func fitted(
         _ value: Expression, _ others: [Expression], isOrder: Bool
     ) throws(RulesFault) -> (Node, [Node]) {
-        var (node, type) = try resolve(value)
-        var resolved: [(Node, RuleType)] = []
-        for other in others { resolved.append(try resolve(other)) }
+        var first = try operand(value)
+        var resolved: [Operand] = []
+        for other in others { resolved.append(try operand(other)) }
         // A text in quotes takes the type of the first one that has a type.
-        if type == .unknown, let known = resolved.first(where: { $0.1 != .unknown })?.1 {
-            (node, type) = (try literal(node, as: known, value.position), known)
+        if first.type == .unknown, let known = resolved.first(where: { $0.type != .unknown })?.type
+        {
+            try Self.refuse(Operand(node: first.node, type: known, position: first.position))
+            let node = try literal(first, as: known)
+            first = Operand(node: node, type: known, position: first.position)
         }
         var nodes: [Node] = []
-        for (other, expression) in zip(resolved, others) {
-            nodes.append(
-                try fitted((node, type), other, isOrder: isOrder, expression.position).1)
+        for other in resolved {
+            let node = try fitted(first, other, isOrder: isOrder).1
+            // All members are compared with one form of the value.
+            let isUUID = other.type == .text || other.type == .storedUUID
+            nodes.append(first.type == .storedUUID && isUUID ? .uuid(node) : node)
         }
-        return (node, nodes)
+        return (first.canonical, nodes)
     }
 
     private mutating func among(
         _ value: Expression, _ query: Query
     ) throws(RulesFault) -> Node {
-        let (node, type) = try resolve(value)
+        let first = try operand(value)
         let (resolved, other) = try self.query(query, needsOutput: true)
-        let (left, right) = try fitted(
-            (node, type), (resolved.output ?? .constant(.null), other), isOrder: false,
-            value.position)
+        let second = Operand(
+            node: resolved.output ?? .constant(.null), type: other,
+            position: query.outputs.first?.position ?? value.position)
+        let (left, right) = try fitted(first, second, isOrder: false)
         var query = resolved
         query.output = right
         return .among(left, query)
@@ -142,10 +152,12 @@ struct Resolver {
 
     /// Returns a text; a literal is one.
     private mutating func text(_ expression: Expression) throws(RulesFault) -> Node {
-        let (node, type) = try resolve(expression)
+        let operand = try operand(expression)
+        try Self.refuse(operand)
+        let (node, type) = (operand.node, operand.type)
         guard type == .text || type == .unknown || type == .any else {
             throw RulesFault(
-                "a text is expected here, and this is of the type \(type.rawValue)",
+                "a text is expected here, and this is of the type \(type.name)",
                 at: expression.position, remedy: "write “::text” behind it")
         }
         return node
@@ -164,7 +176,7 @@ struct Resolver {
 
     private func noNumber(_ type: RuleType, _ position: TextPosition) -> RulesFault {
         RulesFault(
-            "an integer is expected here, and this is of the type \(type.rawValue)", at: position)
+            "an integer is expected here, and this is of the type \(type.name)", at: position)
     }
 }
 
@@ -179,9 +191,13 @@ extension Resolver {
             for candidate in scope {
                 if let source, !source.hasSameBytes(as: candidate.alias) { continue }
                 let type = schema.types[candidate.type]
-                if let (index, kind) = Self.column(name, of: type) {
+                if let (index, kind, meaning) = Self.column(name, of: type) {
                     found.append(
-                        (.column(frame: candidate.frame, column: index, type: kind), kind))
+                        (
+                            .column(
+                                frame: candidate.frame, column: index, type: RuleType(kind)),
+                            RuleType(kind, meaning)
+                        ))
                 } else if source != nil {
                     throw unknown(name, of: type, position)
                 }
@@ -201,11 +217,22 @@ extension Resolver {
         throw unknown(name, of: schema.types[scopes[scopes.count - 1][0].type], position)
     }
 
-    private static func column(_ name: String, of type: EntityType) -> (Int, RuleType)? {
+    private static func column(
+        _ name: String, of type: EntityType
+    ) -> (Int, AttributeKind, ColumnMeaning)? {
         if name.hasSameBytes(as: type.key) {
-            return (0, type.keyKind == .integer ? .integer : .text)
+            return (0, type.keyKind == .integer ? .integer : .text, type.keyMeaning)
         }
-        return type.index(ofAttribute: name).map { ($0 + 1, RuleType(type.attributes[$0].kind)) }
+        return attribute(name, of: type).map {
+            ($0 + 1, type.attributes[$0].kind, type.attributes[$0].meaning)
+        }
+    }
+
+    /// Returns the position of the attribute whose name has the same bytes; nil if there is none.
+    static func attribute(_ name: String, of type: EntityType) -> Int? {
+        type.index(ofAttribute: name).flatMap {
+            type.attributes[$0].name.hasSameBytes(as: name) ? $0 : nil
+        }
     }
 
     private func unknown(
@@ -241,10 +268,10 @@ extension Resolver {
             guard arguments.count == 2 else {
                 throw RulesFault("“nullif” takes two values in its brackets", at: position)
             }
-            let first = try resolve(arguments[0])
-            let (left, right) = try fitted(
-                first, try resolve(arguments[1]), isOrder: false, arguments[1].position)
-            return (.nullIf(left, right), first.1 == .unknown ? .text : first.1)
+            let (first, second) = (try operand(arguments[0]), try operand(arguments[1]))
+            let (left, right) = try fitted(first, second, isOrder: false)
+            let known = [first.type, second.type].first { $0 != .unknown }
+            return (.nullIf(left, right), known ?? .text)
         default:
             let remedies = [
                 "now": "write martlet_today()", "auth.uid": "write martlet_user()",
@@ -333,29 +360,43 @@ extension Resolver {
         guard let first = arguments.first else {
             throw RulesFault("“coalesce” needs a value", at: position)
         }
-        var common = try resolve(first)
-        var nodes = [common.0]
-        for argument in arguments.dropFirst() {
-            let next = try resolve(argument)
-            let type = common.1 == .unknown ? next.1 : common.1
-            let (_, right) = try fitted(
-                (.constant(.null), type), next, isOrder: false, argument.position)
-            if common.1 == .unknown, type != .unknown {
-                nodes = try nodes.map { (node) throws(RulesFault) in
-                    try literal(node, as: type, position)
+        var type = RuleType.unknown
+        var operands: [Operand] = []
+        for argument in [first] + arguments.dropFirst() {
+            let next = try operand(argument)
+            operands.append(next)
+            if type == .unknown {
+                type = next.type
+            } else if next.type != .unknown, next.type != type {
+                guard type.isUUID, next.type.isUUID else {
+                    throw differ(type, next.type, argument.position)
                 }
+                type = .uuid
             }
-            guard next.1 == type || next.1 == .unknown else {
-                throw differ(type, next.1, argument.position)
-            }
-            common = (right, type)
-            nodes.append(right)
         }
-        return (.coalesce(nodes), common.1)
+        // As in PostgreSQL, texts in quotes alone are texts.
+        if type == .unknown { type = .text }
+        var nodes: [Node] = []
+        for operand in operands {
+            if operand.type == .unknown {
+                nodes.append(try literal(operand, as: type))
+            } else {
+                nodes.append(type == .uuid ? operand.canonical : operand.node)
+            }
+        }
+        return (.coalesce(nodes), type)
     }
 }
 
 extension Expression {
+    /// Whether it is a text in quotes or NULL.
+    fileprivate var isUntyped: Bool {
+        switch content {
+        case .text, .null: true
+        default: false
+        }
+    }
+
     /// A text in quotes, which may have a cast to text behind it, as PostgreSQL shows it.
     fileprivate var literal: String? {
         switch content {

@@ -46,7 +46,7 @@ extension RulesProgram {
         return "\"\(parts.joined(separator: "\"\""))\""
     }
 
-    private func concerns(_ statement: Statement, _ roles: Set<String>) -> Bool {
+    private func concerns(_ statement: Statement, _ roles: NameSet) -> Bool {
         let named = statement.roles
         return named.isEmpty || named.contains { roles.contains($0.name) }
     }
@@ -54,7 +54,7 @@ extension RulesProgram {
     /// Returns a statement for somebody: without other roles, and with what is known of them in
     /// conditions.
     private func words(
-        of statement: Statement, _ tokens: ArraySlice<Token>, _ roles: Set<String>
+        of statement: Statement, _ tokens: ArraySlice<Token>, _ roles: NameSet
     ) -> String {
         var words: [String] = []
         let listed = statement.roles.map(\.position.offset)
@@ -70,6 +70,10 @@ extension RulesProgram {
             {
                 words.append("false")
                 index = end
+            } else if token.isText, let text = canonicalTexts[token.position.offset] {
+                // The device does not know that the column has UUIDs.
+                words.append("'\(text)'")
+                index += 1
             } else {
                 words.append(TextSpan(start: token.position, end: token.end).text(in: scalars))
                 index += 1
@@ -91,7 +95,7 @@ extension RulesProgram {
     private func asked(of viewer: Viewer) -> Viewer {
         var asked = Viewer()
         for type in schema.types.indices {
-            for role in privileges[type].keys.compactMap(\.self) { asked.roles.insert(role) }
+            for role in privileges[type].keys.compactMap(\.self) { asked.roles.insert(role.text) }
             for policy in policies[type] {
                 asked.roles.formUnion(policy.roles)
                 guard policy.roles.isEmpty || !policy.roles.isDisjoint(with: viewer.roles) else {
@@ -100,7 +104,9 @@ extension RulesProgram {
                 let inputs = inputs(of: policy)
                 asked.roles.formUnion(inputs.roles)
                 if inputs.user { asked.user = viewer.user }
-                for claim in inputs.claims { asked.claims[claim] = viewer.claims[claim] }
+                for claim in inputs.claims.sorted() {
+                    asked.claims[claim] = viewer.claims.value(ofExactName: claim)
+                }
             }
         }
         asked.roles.formIntersection(viewer.roles)

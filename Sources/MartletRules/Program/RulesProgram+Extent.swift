@@ -81,7 +81,9 @@ extension RulesProgram {
         let asked = inputs(of: type)
         var inputs = asked.roles.intersection(viewer.roles).sorted().map { "role \($0)" }
         for name in asked.claims.sorted() {
-            if let value = viewer.claims[name] { inputs += ["claim \(name)", value] }
+            if let value = viewer.claims.value(ofExactName: name) {
+                inputs += ["claim \(name)", value]
+            }
         }
         if asked.user, let user = viewer.user { inputs.append("user \(user)") }
         if asked.day { inputs.append("day \(viewer.today)") }

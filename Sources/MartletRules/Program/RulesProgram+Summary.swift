@@ -1,4 +1,4 @@
-internal import MartletModel
+package import MartletModel
 
 extension RulesProgram {
     /// A type whose rows a policy reads.
@@ -67,11 +67,11 @@ extension RulesProgram {
 package struct ViewerInputs: Hashable, Sendable {
     package var user: Bool
     package var day: Bool
-    package var roles: Set<String>
-    package var claims: Set<String>
+    package var roles: NameSet
+    package var claims: NameSet
 
     package init(
-        user: Bool = false, day: Bool = false, roles: Set<String> = [], claims: Set<String> = []
+        user: Bool = false, day: Bool = false, roles: NameSet = [], claims: NameSet = []
     ) {
         self.user = user
         self.day = day
@@ -107,7 +107,7 @@ extension RulesProgram {
     package func inputs(of type: Int) -> ViewerInputs {
         var inputs = ViewerInputs()
         for read in typesRead(by: type).union([type]) {
-            inputs.roles.formUnion(privileges[read].keys.compactMap(\.self))
+            inputs.roles.formUnion(NameSet(privileges[read].keys.compactMap { $0?.text }))
             for policy in isSecured[read] ? selecting(read) : [] {
                 inputs.roles.formUnion(policy.roles)
                 inputs.add(policy.using)

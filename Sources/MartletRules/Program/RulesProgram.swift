@@ -22,7 +22,7 @@ package struct RulesProgram: Sendable {
         /// The command to which it applies; nil for all.
         package let command: PolicyCommand?
         /// The roles to which it applies; empty for everyone.
-        package let roles: Set<String>
+        package let roles: NameSet
         let using: Node?
         let check: Node?
         /// The types whose rows `using` and `check` read.
@@ -34,7 +34,7 @@ package struct RulesProgram: Sendable {
         /// The parts of `using` that depend on the person alone; nil if there is no condition.
         let split: ConditionSplit?
 
-        func applies(to command: PolicyCommand, _ roles: Set<String>) -> Bool {
+        func applies(to command: PolicyCommand, _ roles: NameSet) -> Bool {
             (self.command == nil || self.command == command)
                 && (self.roles.isEmpty || !self.roles.isDisjoint(with: roles))
         }
@@ -52,7 +52,7 @@ package struct RulesProgram: Sendable {
         /// The commands, for all columns.
         var commands: Set<PolicyCommand> = []
         /// The columns that INSERT and UPDATE may write, if they may not write all.
-        var columns: [PolicyCommand: Set<String>] = [:]
+        var columns: [PolicyCommand: NameSet] = [:]
     }
 
     package let schema: Schema
@@ -60,12 +60,14 @@ package struct RulesProgram: Sendable {
     package let text: String
     /// The characters of the file.
     let scalars: [Unicode.Scalar]
+    /// The canonical texts of UUIDs, by the positions at which the file has them.
+    private(set) var canonicalTexts: [Int: String] = [:]
     /// The policies of each type, in the schema's order.
     package private(set) var policies: [[Policy]]
     /// Whether a type is under row-level security, in the schema's order.
     package private(set) var isSecured: [Bool]
     /// The privileges of each type by role; nil stands for PUBLIC.
-    private(set) var privileges: [[String?: Privileges]]
+    private(set) var privileges: [[ExactName?: Privileges]]
 
     /// Reads a rules file.
     /// - Throws: `RulesFault`, with the line and the column, for what cannot be used.
@@ -186,14 +188,14 @@ package struct RulesProgram: Sendable {
             Policy(
                 name: text.name.name, line: text.name.position.line,
                 isPermissive: text.isPermissive, command: text.command,
-                roles: Set(text.roles.map(\.name)), using: using?.node, check: check?.node,
+                roles: NameSet(text.roles.map(\.name)), using: using?.node, check: check?.node,
                 usingTypes: using?.node.typesRead ?? [], checkTypes: check?.node.typesRead ?? [],
                 usingParts: using?.parts ?? [], checkParts: check?.parts ?? [],
                 split: using.map { ConditionSplit($0.node) }))
     }
 
     /// Returns a condition, and its parts.
-    private func condition(
+    private mutating func condition(
         _ text: ConditionText?, of type: Int
     ) throws(RulesFault) -> (node: Node, parts: [ConditionPart])? {
         guard let text, let first = text.parts.first, let last = text.parts.last else {
@@ -201,6 +203,7 @@ package struct RulesProgram: Sendable {
         }
         var resolver = Resolver(schema, type: type)
         let node = try resolver.condition(text.expression)
+        canonicalTexts.merge(resolver.canonicalTexts) { $1 }
         let nodes: [Node] =
             switch node {
             case .or(let joined), .and(let joined): joined
@@ -219,12 +222,13 @@ package struct RulesProgram: Sendable {
     }
 
     private mutating func change(_ text: PrivilegeText) throws(RulesFault) {
-        let roles: [String?] = text.roles.isEmpty ? [nil] : text.roles.map(\.name)
+        let roles: [ExactName?] =
+            text.roles.isEmpty ? [nil] : text.roles.map { ExactName($0.name) }
         for position in try positions(text.types) {
             let type = schema.types[position]
             for column in text.privileges?.flatMap({ $0.columns ?? [] }) ?? [] {
                 guard !column.name.hasSameBytes(as: type.key),
-                    type.index(ofAttribute: column.name) == nil
+                    Resolver.attribute(column.name, of: type) == nil
                 else { continue }
                 throw RulesFault(
                     "“\(type.name)” has no column “\(column.name)”", at: column.position,
@@ -234,13 +238,13 @@ package struct RulesProgram: Sendable {
         }
     }
 
-    private mutating func change(_ text: PrivilegeText, _ position: Int, _ role: String?) {
+    private mutating func change(_ text: PrivilegeText, _ position: Int, _ role: ExactName?) {
         let all = PolicyCommand.allCases.map {
             PrivilegeText.Privilege(command: $0, columns: nil)
         }
         var held = privileges[position][role] ?? Privileges()
         for privilege in text.privileges ?? all {
-            let columns = Set((privilege.columns ?? []).map(\.name))
+            let columns = NameSet((privilege.columns ?? []).map(\.name))
             switch (text.isGrant, privilege.columns == nil) {
             case (true, true): held.commands.insert(privilege.command)
             case (true, false): held.columns[privilege.command, default: []].formUnion(columns)
@@ -262,7 +266,7 @@ extension RulesProgram {
     ///
     /// PostgreSQL refuses a statement with such policies, whatever rows there are.
     func unreadableType(
-        readFor command: PolicyCommand, of type: Int, roles: Set<String>
+        readFor command: PolicyCommand, of type: Int, roles: NameSet
     ) -> Int? {
         guard isSecured[type] else { return nil }
         var open = typesRead(for: command, of: type, roles)
@@ -278,7 +282,7 @@ extension RulesProgram {
 
     /// Returns the types that the policies of a command read, for somebody with these roles.
     private func typesRead(
-        for command: PolicyCommand, of type: Int, _ roles: Set<String>
+        for command: PolicyCommand, of type: Int, _ roles: NameSet
     ) -> [Int] {
         let applying = policies[type].filter { $0.applies(to: command, roles) }
         func read(_ types: (Policy) -> Set<Int>?) -> Set<Int> {
@@ -300,11 +304,13 @@ extension RulesProgram {
     ///   - columns: The columns that INSERT or UPDATE writes.
     ///   - type: The position of the type in the schema.
     package func mayUse(
-        _ command: PolicyCommand, _ columns: [String] = [], of type: Int, roles: Set<String>
+        _ command: PolicyCommand, _ columns: [String] = [], of type: Int, roles: NameSet
     ) -> Bool {
-        let held = privileges[type].filter { role, _ in role.map(roles.contains) ?? true }.values
+        let held = privileges[type].filter { role, _ in
+            role.map { roles.contains($0.text) } ?? true
+        }.values
         if held.contains(where: { $0.commands.contains(command) }) { return true }
-        let allowed = held.compactMap { $0.columns[command] }.reduce(into: Set()) {
+        let allowed = held.compactMap { $0.columns[command] }.reduce(into: NameSet()) {
             $0.formUnion($1)
         }
         return !allowed.isEmpty && columns.allSatisfy(allowed.contains)

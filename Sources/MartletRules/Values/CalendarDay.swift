@@ -21,6 +21,18 @@ package enum CalendarDay {
         return era * 146_097 + dayOfEra - 719_468
     }
 
+    /// Returns the text of the day that a text means, such as “2026-11-07” for “2026-11-7”; nil if it is none.
+    static func written(_ text: String) -> String? {
+        let parts = text.prefix { $0 != "T" && $0 != " " }
+            .split(separator: "-", omittingEmptySubsequences: false)
+        guard parts.count == 3, parts[0].utf8.count == 4,
+            parts.allSatisfy({ 1...4 ~= $0.utf8.count })
+        else { return nil }
+        let padded = parts.map { $0.utf8.count == 1 ? "0\($0)" : "\($0)" }
+            .joined(separator: "-")
+        return days(padded) == nil ? nil : padded
+    }
+
     /// Returns the day of a moment in UTC.
     /// - Parameter milliseconds: Milliseconds since 1970.
     package static func days(milliseconds: Int64) -> Int64 {

@@ -84,7 +84,7 @@ extension RuleValue {
             }
         default: break
         }
-        throw RuleValueFault("a value is no \(type.rawValue)")
+        throw RuleValueFault("a value is no \(type.name)")
     }
 
     /// Returns the text of a UUID as PostgreSQL writes it. It reads the same forms: with capital letters,
@@ -151,7 +151,9 @@ extension RuleValue {
             case "false", "f", "no", "n", "off", "0": return .boolean(false)
             default: return nil
             }
-        case .text, .blob, .any, .unknown: return .text(text)
+        case .text, .blob, .any, .unknown, .uuid, .storedUUID, .storedDate, .enumeration,
+            .incomparable:
+            return .text(text)
         }
     }
 

@@ -39,18 +39,46 @@ enum RuleValue: Hashable, Sendable {
 }
 
 /// The types that conditions know.
-enum RuleType: String, Hashable, Sendable {
+enum RuleType: Hashable, Sendable {
     case boolean
     case integer
-    case real = "double precision"
+    case real
     case numeric
     case text
     case date
-    case blob = "bytea"
+    /// A day that a column has as a text.
+    case storedDate
+    /// A text in PostgreSQL's form of a UUID.
+    case uuid
+    /// A text of a column that may have another form of a UUID.
+    case storedUUID
+    /// One of these texts.
+    case enumeration([String])
+    /// Values that PostgreSQL compares otherwise: in words, with the remedy.
+    case incomparable(words: String, remedy: String)
+    case blob
     /// A column without a fixed type: each value has its own.
-    case any = "value of any type"
+    case any
     /// A text in quotes or NULL, which takes the type of what it is compared with.
-    case unknown = "text in quotes"
+    case unknown
+
+    /// The name in messages.
+    var name: String {
+        switch self {
+        case .boolean: "boolean"
+        case .integer: "integer"
+        case .real: "double precision"
+        case .numeric: "numeric"
+        case .text: "text"
+        case .date, .storedDate: "date"
+        case .uuid, .storedUUID: "uuid"
+        case .enumeration: "enum"
+        case .incomparable: "another kind"
+        case .blob: "bytea"
+        case .any: "value of any type"
+        case .unknown: "text in quotes"
+        }
+    }
 
     init(_ kind: AttributeKind) {
         self =
@@ -65,13 +93,27 @@ enum RuleType: String, Hashable, Sendable {
             }
     }
 
+    /// The type of a column.
+    init(_ kind: AttributeKind, _ meaning: ColumnMeaning) {
+        self =
+            switch meaning {
+            case .plain: RuleType(kind)
+            case .date: .storedDate
+            case .uuid(let isCanonical): isCanonical ? .uuid : .storedUUID
+            case .enumeration(let labels): .enumeration(labels)
+            case .incomparable(let words, let remedy): .incomparable(words: words, remedy: remedy)
+            }
+    }
+
+    var isUUID: Bool { self == .uuid || self == .storedUUID }
     var isNumber: Bool { self == .integer || self == .real || self == .numeric }
 
     /// The type that a name of PostgreSQL stands for in a cast; nil if it is not supported.
     init?(cast name: String) {
         switch name {
         case "integer", "int", "int4", "bigint", "int8", "smallint", "int2": self = .integer
-        case "text", "varchar", "uuid": self = .text
+        case "text", "varchar": self = .text
+        case "uuid": self = .uuid
         case "date": self = .date
         case "boolean", "bool": self = .boolean
         case "numeric", "decimal": self = .numeric

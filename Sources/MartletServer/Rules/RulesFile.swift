@@ -1,6 +1,6 @@
 internal import Foundation
 package import MartletModel
-internal import MartletRules
+package import MartletRules
 package import MartletServerCore
 
 /// Reads a rules file. It has policies in SQL (`RulesProgram`), or is JSON, which says which roles may
@@ -30,28 +30,47 @@ package enum RulesFile {
         _ bytes: [UInt8], schema: Schema
     ) throws(ServerFailure) -> DataSetRules {
         var content = DataSetRules()
-        let first = bytes.first { ![9, 10, 13, 32].contains($0) }
-        guard first != UInt8(ascii: "{"), let text = String(validating: bytes, as: UTF8.self)
-        else {
-            content.roles = try parse(bytes, schema: schema)
+        guard let whole = String(validating: bytes, as: UTF8.self) else {
+            throw ServerFailure("The rules file cannot be read; it should be SQL or JSON in UTF-8.")
+        }
+        let text = withoutMark(whole)
+        guard text.utf8.first(where: { ![9, 10, 13, 32].contains($0) }) != UInt8(ascii: "{") else {
+            content.roles = try parse(Array(text.utf8), schema: schema)
             return content
         }
-        let program: RulesProgram
-        do throws(RulesFault) {
-            program = try RulesProgram(text, schema: schema)
+        do {
+            content.policies = try policies(text, schema: schema)
+        } catch let fault as RulesFault {
+            throw ServerFailure("The rules file: \(fault).")
         } catch {
-            throw ServerFailure("The rules file: \(error).")
+            throw ServerFailure("The rules file \(RulesFile.showsNothing)")
         }
-        // Every device would delete all that it has.
-        guard !program.showsNothing else {
-            throw ServerFailure(
-                """
-                The rules file has no policy, so nobody would see anything. Write policies \
-                (docs/policies.md), or start the server without the file.
-                """)
-        }
-        content.policies = program
         return content
+    }
+
+    /// Returns the policies of a text.
+    /// - Throws: `RulesFault`; `ShowsNothing` if nobody would see anything.
+    package static func policies(_ text: String, schema: Schema) throws -> RulesProgram {
+        let program = try RulesProgram(withoutMark(text), schema: schema)
+        // Every device would delete all that it has.
+        guard !program.showsNothing else { throw ShowsNothing() }
+        return program
+    }
+
+    /// A file without a policy.
+    package struct ShowsNothing: Error {}
+
+    /// The words for a file without a policy, behind its name.
+    package static let showsNothing = """
+        has no policy, so nobody would see anything. Without a rules file everybody sees everything. Write a \
+        policy for each type, such as CREATE POLICY every ON players USING (true); docs/policies.md says \
+        how. Or leave the file out.
+        """
+
+    /// Returns a text without the byte order mark with which some editors begin a file.
+    private static func withoutMark(_ text: String) -> String {
+        text.unicodeScalars.first == "\u{FEFF}"
+            ? String(text.unicodeScalars.dropFirst()) : text
     }
 
     /// Returns the rules of a file in JSON.
@@ -62,13 +81,15 @@ package enum RulesFile {
     /// - Throws: `ServerFailure`, which names the position, if the bytes are not a rules file.
     package static func parse(_ bytes: [UInt8], schema: Schema) throws(ServerFailure) -> Rules {
         let file = try decode(bytes)
-        for name in file.types.keys.sorted() where schema[name] == nil {
+        for name in file.types.keys.sorted()
+        where schema[name]?.name.hasSameBytes(as: name) != true {
             throw ServerFailure(
                 "The rules name a type the schema does not have: “\(name)”.")
         }
         let grants = Grants(file: file, schema: schema)
         return Rules(
-            roles: Dictionary(uniqueKeysWithValues: grants.roles.map { ($0, grants.of($0)) }),
+            roles: Dictionary(
+                uniqueKeysWithValues: grants.roles.sorted().map { (ExactName($0), grants.of($0)) }),
             fallback: grants.of(nil))
     }
 
@@ -146,9 +167,9 @@ package enum RulesFile {
         let file: File
         let schema: Schema
 
-        var roles: Set<String> {
+        var roles: NameSet {
             let lists = file.types.values.map(\.roles) + [file.fallback.roles]
-            return Set(lists.flatMap { $0.values.joined() })
+            return NameSet(lists.flatMap { $0.values.joined() })
         }
 
         /// Returns the grant of a role; nil stands for a principal with none of the named roles.
@@ -165,7 +186,10 @@ package enum RulesFile {
             for (_, operation) in Operations.words {
                 let list =
                     lists.roles[operation.rawValue] ?? file.fallback.roles[operation.rawValue]
-                let may = list.map { list in role.map { list.contains($0) } ?? false } ?? true
+                let may =
+                    list.map { list in
+                        role.map { NameSet(list).contains($0) } ?? false
+                    } ?? true
                 if may { allowed.formUnion(operation) }
             }
             return allowed

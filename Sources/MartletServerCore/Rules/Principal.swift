@@ -1,3 +1,5 @@
+internal import MartletModel
+
 /// The sender of a request, as its token names it.
 public struct Principal: Hashable, Sendable {
     /// The token's name, unique among the tokens of a data set.
@@ -23,5 +25,25 @@ public struct Principal: Hashable, Sendable {
     /// again, or the token if there is no user.
     public var identity: String {
         user.map { "user:\($0)" } ?? "token:\(name)"
+    }
+}
+
+extension Principal {
+    /// Two principals are equal if all their texts have the same bytes, so that nobody gets the rules that
+    /// were made for another person.
+    public static func == (left: Principal, right: Principal) -> Bool {
+        left.texts.elementsEqual(right.texts) { $0.hasSameBytes(as: $1) }
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(name)
+        hasher.combine(user)
+    }
+
+    /// All texts, with the lengths of the lists.
+    private var texts: [String] {
+        var texts = [name, user == nil ? "" : "user", user ?? "", "\(roles.count)"] + roles
+        for (claim, value) in claims.sorted(by: { $0.key < $1.key }) { texts += [claim, value] }
+        return texts
     }
 }

@@ -1,3 +1,4 @@
+package import MartletModel
 package import MartletRules
 
 /// All rights to a data set: of roles to types, and of people to rows.
@@ -41,12 +42,12 @@ package struct Rules: Hashable, Sendable {
     }
 
     /// The grants by role.
-    package var roles: [String: Grant]
+    package var roles: [ExactName: Grant]
     /// The grant of a principal without a listed role.
     package var fallback: Grant
 
     /// Makes rules; without arguments, they allow everything.
-    package init(roles: [String: Grant] = [:], fallback: Grant = Grant()) {
+    package init(roles: [ExactName: Grant] = [:], fallback: Grant = Grant()) {
         self.roles = roles
         self.fallback = fallback
     }
@@ -61,7 +62,7 @@ package struct Rules: Hashable, Sendable {
         var allowed: Operations = []
         var isListed = false
         for role in principal.roles {
-            guard let grant = roles[role] else { continue }
+            guard let grant = roles[ExactName(role)] else { continue }
             isListed = true
             allowed.formUnion(grant.operations(on: type))
         }

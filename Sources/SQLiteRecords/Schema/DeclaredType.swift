@@ -23,6 +23,15 @@ package enum DeclaredType {
         return .any
     }
 
+    /// Returns the meaning of a column's values when policies compare them.
+    package static func meaning(of declaration: String) -> ColumnMeaning {
+        switch SQLName.folded(declaration) {
+        case "date": .date
+        case "uuid": .uuid(isCanonical: false)
+        default: .plain
+        }
+    }
+
     /// Returns whether a numeric column with this declaration keeps all digits: `NUMERIC TEXT`, to
     /// which SQLite gives the affinity of text. Other numeric columns hold doubles.
     package static func keepsDigits(_ declaration: String) -> Bool {

@@ -206,13 +206,15 @@ private struct Table {
                 hasDefault: column.standard != nil,
                 defaultValue: column.standard.flatMap { DefaultLiteral.value($0, kind) },
                 isGenerated: column.isGenerated,
-                keepsDigits: DeclaredType.keepsDigits(column.declaration))
+                keepsDigits: DeclaredType.keepsDigits(column.declaration),
+                meaning: DeclaredType.meaning(of: column.declaration))
         }
         return EntityType(
             name: name, key: key.name, keyKind: keyKind, attributes: attributes,
             references: try references(key: key.name, attributes, among: tables),
             uniques: uniques.filter { !$0.contains(key.name) },
-            hasConflictClause: hasConflictClause)
+            hasConflictClause: hasConflictClause,
+            keyMeaning: DeclaredType.meaning(of: key.declaration))
     }
 
     private func checkNames(key: String) throws(SchemaError) {

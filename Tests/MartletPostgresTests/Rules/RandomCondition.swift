@@ -87,7 +87,7 @@ struct RandomCondition {
 
     private mutating func predicate(_ depth: Int, _ chance: inout Chance) -> String {
         var kind = chance.one(of: [
-            RandomRules.Kind.integer, .integer, .text, .text, .date, .numeric, .real,
+            RandomRules.Kind.integer, .integer, .text, .text, .date, .numeric, .real, .uuid,
         ])
         // Constants alone decide a comparison, and PostgreSQL then forgets about queries next to it.
         if column(kind, &chance) == nil { kind = chance.percent(50) ? .integer : .text }
@@ -151,12 +151,23 @@ struct RandomCondition {
             case 0: return "martlet_today()"
             case 1: return "martlet_today() - \(chance.number(0..<4))"
             case 2: return "\(column(.date, &chance) ?? "martlet_today()") + 1"
-            default: return "DATE '\(chance.one(of: RandomRules.days))'"
+            default:
+                let isTyped = chance.percent(50)
+                return "\(isTyped ? "DATE " : "")'\(chance.one(of: RandomRules.days))'"
             }
         case .numeric: return chance.one(of: ["1.5", "-2", "0.0", "3", "2.25"])
         case .real: return chance.one(of: ["0.5", "-2", "1.5", "0", "3"])
+        case .uuid:
+            let form = RandomRules.form(of: chance.one(of: RandomRules.uuids), &chance)
+            return "'\(form)'\(chance.percent(30) ? "::uuid" : "")"
         case .boolean, .json: return "true"
         }
+    }
+
+    /// Returns a value that a query selects, where a text in quotes is a text.
+    private mutating func selected(_ kind: RandomRules.Kind, _ chance: inout Chance) -> String {
+        let value = value(kind, 0, &chance)
+        return [.date, .uuid].contains(kind) ? "(\(value))::\(kind.sql)" : value
     }
 
     private mutating func integer(_ depth: Int, _ chance: inout Chance) -> String {
@@ -229,7 +240,7 @@ struct RandomCondition {
             kind.map { kind in
                 kind == .integer
                     ? "\(sources[0].alias).\(chance.one(of: Self.columns(kind, of: sources[0].table)))"
-                    : column(kind, &chance) ?? value(kind, 0, &chance)
+                    : column(kind, &chance) ?? selected(kind, &chance)
             } ?? chance.one(of: ["1", "*", ""])
         let list = sources.map { "\($0.table.sql) AS \($0.alias)" }
         var text = "SELECT \(output) FROM "

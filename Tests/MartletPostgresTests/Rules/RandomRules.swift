@@ -9,7 +9,7 @@ import PostgresKit
 struct RandomRules {
     /// The types of the tables' columns.
     enum Kind: CaseIterable {
-        case integer, text, date, boolean, numeric, real, json
+        case integer, text, date, boolean, numeric, real, json, uuid
 
         var sql: String {
             switch self {
@@ -20,6 +20,7 @@ struct RandomRules {
             case .numeric: "numeric"
             case .real: "double precision"
             case .json: "json"
+            case .uuid: "uuid"
             }
         }
 
@@ -27,7 +28,7 @@ struct RandomRules {
             switch self {
             case .integer: .integer
             case .text, .json: .text
-            case .date: .any
+            case .date, .uuid: .any
             case .boolean: .boolean
             case .numeric: .numeric
             case .real: .real
@@ -186,7 +187,7 @@ struct RandomRules {
         case .integer: column.excluded = .integer(4)
         case .text: column.excluded = .text("bob")
         case .numeric: column.excluded = .text("10")
-        case .date, .boolean, .real, .json: break
+        case .date, .boolean, .real, .json, .uuid: break
         }
     }
 
@@ -255,7 +256,7 @@ struct RandomRules {
     }
 
     /// Returns the schema as Martlet reads it.
-    /// - Parameter dates: The kind of columns for dates.
+    /// - Parameter dates: The kind of columns for dates and UUIDs: `any` in a file, and `text` in a database.
     func schema(dates: AttributeKind) -> Schema {
         Schema(
             types: tables.map { table in
@@ -263,7 +264,15 @@ struct RandomRules {
                     name: table.name, key: table.key,
                     keyKind: table.keyKind == .text ? .text : .integer,
                     attributes: table.columns.map {
-                        Attribute(name: $0.name, kind: $0.kind == .date ? dates : $0.kind.kind)
+                        let meaning: ColumnMeaning =
+                            switch $0.kind {
+                            case .date: .date
+                            case .uuid: .uuid(isCanonical: dates == .text)
+                            default: .plain
+                            }
+                        return Attribute(
+                            name: $0.name, kind: meaning == .plain ? $0.kind.kind : dates,
+                            meaning: meaning)
                     })
             })
     }

@@ -5,6 +5,17 @@ extension RandomRules {
     static let days = [
         "2026-11-25", "2026-11-26", "2026-11-27", "2026-11-28", "2024-02-29", "2027-01-01",
     ]
+    static let uuids = [
+        "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", "b0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
+    ]
+
+    /// Returns a UUID in one of the forms that PostgreSQL reads.
+    static func form(of uuid: String, _ chance: inout Chance) -> String {
+        var form = chance.percent(50) ? uuid.uppercased() : uuid
+        if chance.percent(40) { form = form.replacing("-", with: "") }
+        return chance.percent(30) ? "{\(form)}" : form
+    }
+
     private static let keys = [
         "ann", "k1", "K1", "Kö", "it's", "a b", "3", "x/y", "zoë", "quo\"te", "k%",
     ]
@@ -58,6 +69,7 @@ extension RandomRules {
             return .text("a\(chance.number(0..<20))")
         case .text: return .text(chance.one(of: texts))
         case .date: return .text(chance.one(of: days))
+        case .uuid: return .text(chance.one(of: uuids))
         case .boolean: return .boolean(chance.percent(50))
         case .numeric: return .text(chance.one(of: ["1.50", "-2", "10", "0.0", "3"]))
         case .real: return .real(chance.one(of: [0.5, -2, 1.5, 0, 3, 1e10]))
@@ -75,6 +87,7 @@ extension RandomRules {
         case .numeric: .text("3")
         case .real: .real(1.5)
         case .json: .text("{}")
+        case .uuid: .text(uuids[0])
         }
     }
 }

@@ -109,7 +109,7 @@ struct ReferenceDatabase {
     func become(_ viewer: Viewer?) throws { try connection.execute(Self.becoming(viewer)) }
 
     private static func becoming(_ viewer: Viewer?) -> String {
-        "SET LOCAL ROLE \(viewer.map { role(of: $0.roles) } ?? "NONE")"
+        "SET LOCAL ROLE \(viewer.map { role(of: $0.roles.sorted()) } ?? "NONE")"
     }
 
     private static func day(_ days: Int64) -> String {
@@ -192,7 +192,7 @@ extension RandomRules.Table {
             switch column.kind {
             case .numeric, .real: return Double(text).map { "\($0)" } ?? text
             case .boolean: return text == "t" ? "1" : text == "f" ? "0" : text
-            case .integer, .text, .date, .json: return "“\(text)”"
+            case .integer, .text, .date, .json, .uuid: return "“\(text)”"
             }
         }
         return "\(name) \(values[0] ?? "-") \(texts.joined(separator: " "))"
