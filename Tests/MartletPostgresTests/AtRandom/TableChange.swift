@@ -193,9 +193,6 @@ struct TableChange: Sendable, CustomStringConvertible {
         TableChange(
             "ALTER TABLE items# DISABLE TRIGGER ALL; ALTER TABLE items# ENABLE TRIGGER ALL", .told),
         TableChange("ALTER TABLE items# ENABLE ROW LEVEL SECURITY", .told),
-        TableChange(
-            "ALTER TABLE items# ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY", .told,
-            isObstacle: true),
         TableChange("CREATE TABLE more# () INHERITS (items#)", .told),
         TableChange("CREATE TABLE above# (n integer); ALTER TABLE items# INHERIT above#", .told),
         TableChange(

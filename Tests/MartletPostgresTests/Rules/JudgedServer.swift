@@ -166,10 +166,10 @@ final class JudgedServer {
         if let fault = server.node.takeFault() { throw ReferenceFailure("\(fault)") }
         switch result {
         case .failure(let problem):
-            // The device begins again, but the server has decided on its sets.
+            // The device begins again, and the server has decided on none of its sets.
             if problem.kind == "view" {
                 counts.begun += 1
-                try compare(request)
+                try compare(SyncRequest(maxRevision: request.maxRevision))
             }
             return (problem.status, SyncCoder.encode(problem))
         case .success(let answer):
