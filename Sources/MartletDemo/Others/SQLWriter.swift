@@ -38,9 +38,11 @@ final class SQLWriter: Sendable {
                 let current = try connection ?? PostgresConnection(address)
                 connection = current
                 let rows = try current.transaction { try write(mark, number, on: current) }
-                state.withLock { state in
-                    state.marks.confirmed.append(mark)
-                    state.rows += rows
+                if let rows {
+                    state.withLock { state in
+                        state.marks.confirmed.append(mark)
+                        state.rows += rows
+                    }
                 }
             } catch let error as PostgresError {
                 if error.kind == .unknownOutcome {
@@ -57,24 +59,22 @@ final class SQLWriter: Sendable {
         connection?.close()
     }
 
-    /// - Returns: The number of rows written.
+    /// - Returns: The number of rows written; nil if somebody deleted the player meanwhile.
     private func write(
         _ mark: String, _ number: Int, on connection: PostgresConnection
-    ) throws -> Int {
+    ) throws -> Int? {
         _ = try connection.query("SELECT set_config('martlet.author', $1, true)", [.text(name)])
         let draw = state.withLock { state in Int64.random(in: 1...200, using: &state.random) }
+        // Nobody can delete the player before the transaction ends.
         let found = try connection.query(
             """
             SELECT id FROM players ORDER BY id
-            OFFSET $1 % (SELECT greatest(count(*), 1) FROM players) LIMIT 1
+            OFFSET $1 % (SELECT greatest(count(*), 1) FROM players) LIMIT 1 FOR KEY SHARE
             """, [.integer(draw)])
-        guard found.count == 1 else {
-            throw DemoError("The demo has no player to write a note on.")
-        }
+        guard found.count == 1 else { return nil }
         let player = try found.integer(0, 0)
         let note = """
-            INSERT INTO notes (player_id, written_at, body)
-            SELECT id, now(), $2 FROM players WHERE id = $1
+            INSERT INTO notes (player_id, written_at, body) VALUES ($1, now(), $2)
             """
         var rows = try connection.query(note, [.integer(player), .text(mark)]).affectedCount
         if name == "web" {
