@@ -89,7 +89,7 @@ extension Metrics {
     ) {
         text.family(
             "martlet_tables_changed", "gauge",
-            "Whether the tables have changed and are not taken up yet: changes may be put off.")
+            "Whether the tables have changed and are not taken up yet: requests may get 503.")
         for name in names {
             text.sample(
                 "martlet_tables_changed", [("data_set", name)], changed.contains(name) ? 1 : 0)

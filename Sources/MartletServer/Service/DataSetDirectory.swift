@@ -488,7 +488,7 @@ extension DataSetDirectory {
             .error, "tables",
             [
                 ("dataSet", .text(name)), ("reason", .text(String(describing: error))),
-                ("remedy", .text("Correct the tables; until then changes may be put off.")),
+                ("remedy", .text("Correct the tables; until then requests may get 503.")),
                 ("nextInSeconds", .number(pause)),
             ])
         telling.later(.seconds(pause)) { [weak self] in self?.takeUp(name) }
