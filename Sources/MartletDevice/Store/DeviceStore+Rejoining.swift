@@ -97,8 +97,7 @@ extension DeviceStore {
         let present = before.isForView || seesPart ? try Purge(store: applying).confirmed() : []
         var work = LostWork(
             store: applying, common: common, isForView: before.isForView, seesPart: seesPart,
-            now: now,
-            mostKeptBytes: mostKeptBytes)
+            now: now, mostKeptBytes: mostKeptBytes)
         try work.takeOut()
         try SnapshotRows.makeRoom(in: applying)
         var rebase = Rebase(

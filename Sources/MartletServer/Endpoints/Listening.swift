@@ -66,9 +66,12 @@ struct Listening: Sendable {
     ) async throws -> Ending {
         var generation = try await handler.tokenWatch.generation(handler.tokens)
         var request = start
-        if let first, first.principal == start.principal, let batch = first.take() {
-            request.advance(past: batch)
-            if !batch.isEmpty { try await send(consume batch) { first.claim.giveBack() } }
+        if let first {
+            // With other rights meanwhile, the listener may be sent other records.
+            if let batch = first.take(), first.principal == start.principal {
+                request.advance(past: batch)
+                if !batch.isEmpty { try await send(consume batch) { first.claim.giveBack() } }
+            }
             first.claim.giveBack()
         }
         var sign = ContinuousClock.now

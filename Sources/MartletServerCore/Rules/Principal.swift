@@ -32,18 +32,17 @@ extension Principal {
     /// Two principals are equal if all their texts have the same bytes, so that nobody gets the rules that
     /// were made for another person.
     public static func == (left: Principal, right: Principal) -> Bool {
-        left.texts.elementsEqual(right.texts) { $0.hasSameBytes(as: $1) }
+        left.name.hasSameBytes(as: right.name)
+            && left.user.map { ExactName($0) } == right.user.map { ExactName($0) }
+            && left.roles.elementsEqual(right.roles) { $0.hasSameBytes(as: $1) }
+            && left.claims.count == right.claims.count
+            && left.claims.allSatisfy { name, value in
+                right.claims.value(ofExactName: name).map { $0.hasSameBytes(as: value) } ?? false
+            }
     }
 
     public func hash(into hasher: inout Hasher) {
         hasher.combine(name)
         hasher.combine(user)
-    }
-
-    /// All texts, with the lengths of the lists.
-    private var texts: [String] {
-        var texts = [name, user == nil ? "" : "user", user ?? "", "\(roles.count)"] + roles
-        for (claim, value) in claims.sorted(by: { $0.key < $1.key }) { texts += [claim, value] }
-        return texts
     }
 }
