@@ -390,6 +390,7 @@ struct ExternalTests {
             DROP TABLE martlet_outside; ALTER TABLE martlet_dataset DROP COLUMN applying;
             DROP TABLE martlet_type_views; DROP TABLE martlet_members; DROP TABLE martlet_views;
             DROP TABLE martlet_given; DROP TABLE martlet_purges;
+            DROP TABLE martlet_columns;
             UPDATE martlet_meta SET value = 2 WHERE key = 'format'
             """)
         try server.restart()

@@ -1,6 +1,8 @@
 import MartletModel
 import MartletProtocol
 import MartletRules
+import SQLiteKit
+import SQLiteRecords
 import SetTexts
 import Testing
 
@@ -86,6 +88,87 @@ struct RenamedColumnTests {
         #expect(!server.node.takeExternalWrites(now: 6))
         let after = try text(pull(server, "d1"))
         #expect(after.contains("public.") && !after.contains("HIDDEN"))
+    }
+
+    @Test(
+        "nothing is answered after a drop or an exchange of names, and no server makes empty ones in their place",
+        arguments: [
+            ["ALTER TABLE teams DROP COLUMN secrecy"],
+            ["DROP TABLE teams"],
+            [
+                "ALTER TABLE teams DROP COLUMN secrecy",
+                "ALTER TABLE teams RENAME COLUMN name TO secrecy",
+            ],
+            [
+                "ALTER TABLE teams RENAME COLUMN secrecy TO other",
+                "ALTER TABLE teams RENAME COLUMN name TO secrecy",
+                "ALTER TABLE teams RENAME COLUMN other TO name",
+            ],
+            [
+                "ALTER TABLE teams RENAME COLUMN secrecy TO other",
+                "ALTER TABLE teams ADD COLUMN secrecy TEXT",
+            ],
+            [
+                "CREATE TABLE made (id INTEGER PRIMARY KEY, secrecy TEXT, name TEXT)",
+                "INSERT INTO made SELECT id, secrecy, name FROM teams", "DROP TABLE teams",
+                "ALTER TABLE made RENAME TO teams",
+            ],
+        ])
+    func droppedOrExchanged(statements: [String]) throws {
+        let server = try server()
+        let other = try Connection(path: server.path)
+        for statement in statements { try other.execute(statement) }
+        for client in ["d1", "d2"] {
+            #expect(throws: Problem.self) { try pull(server, client).get() }
+        }
+        let log = EmbeddedLog(path: server.path, vfs: nil, schema: server.store.schema)
+        #expect(throws: StorageFault.self) {
+            try log.difference(DifferenceRequest(since: 0, maxBytes: 1 << 20)) { 1 }
+        }
+        let check = EmbeddedCheck(
+            path: server.path, vfs: nil, schema: server.store.schema, unsendable: UnsendableRows())
+        #expect(throws: StorageFault.self) {
+            try check.compare(CheckRequest(revision: 1, types: []))
+        }
+        #expect(throws: StorageFault.self) {
+            try SnapshotMaker(path: server.path).make { server.path + ".\($0)" }
+        }
+        #expect(try EmbeddedWatch(store: server.store).look().tables == 1)
+        let tables = try SchemaMigration.ddl(of: other)
+        #expect { try server.restart(script: Self.script) } throws: { error in
+            "\(error)".contains("“teams”")
+        }
+        #expect(try SchemaMigration.ddl(of: other) == tables)
+    }
+
+    @Test("a server with a schema that lacks what is gone starts")
+    func wanted() throws {
+        let server = try server()
+        try server.execute(
+            """
+            ALTER TABLE teams DROP COLUMN secrecy; ALTER TABLE teams RENAME COLUMN name TO title;
+            """)
+        #expect(throws: (any Error).self) { try server.restart(script: Self.script) }
+        try server.restart(script: "CREATE TABLE teams (id INTEGER PRIMARY KEY, title TEXT);")
+        #expect(try server.rows("SELECT title FROM teams") == "public\nHIDDEN")
+        #expect(try EmbeddedWatch(store: server.store).look().tables == 0)
+    }
+
+    @Test("a table that another program made again is watched again once it is opened")
+    func rebuilt() throws {
+        let server = try server()
+        try server.execute(
+            """
+            CREATE TABLE made (id INTEGER PRIMARY KEY, name TEXT, secrecy TEXT);
+            INSERT INTO made SELECT * FROM teams; DROP TABLE teams; ALTER TABLE made RENAME TO teams;
+            """)
+        #expect(throws: Problem.self) { try pull(server, "d1").get() }
+        #expect(try EmbeddedWatch(store: server.store).look().tables == 1)
+        try server.restart()
+        server.node.policies = try RulesProgram(Self.rules, schema: server.store.schema)
+        try server.execute("UPDATE teams SET name = name || '.'")
+        let answer = try text(pull(server, "d1"))
+        #expect(answer.contains("public.") && !answer.contains("HIDDEN"))
     }
 
     @Test("a column, an index and a table that another program adds change nothing")

@@ -142,7 +142,10 @@ struct SnapshotMakerTests {
     func older() throws {
         let server = try server()
         try ExternalTriggers.remove(from: Connection(path: server.path))
-        try server.execute("DROP TABLE martlet_outside; INSERT INTO teams VALUES (900, 'Foreign')")
+        try server.execute(
+            """
+            DROP TABLE martlet_outside; DROP TABLE martlet_columns; INSERT INTO teams VALUES (900, 'Foreign')
+            """)
         let part = try #require(try make(server).parts.first)
         #expect(try rows(part.path, "SELECT count(*) FROM teams") == ["40"])
     }

@@ -53,6 +53,31 @@ struct RenamedColumnTests {
         await live.stop()
     }
 
+    @Test("a dropped column is not made again, and nobody is answered")
+    func dropped() async throws {
+        let folder = TemporaryFolder()
+        let (live, ann) = try await server(folder)
+        let path = folder.path + "/league.sqlite"
+        try Connection(path: path).execute("INSERT INTO teams VALUES (1, 'Owls', 1950, NULL)")
+        try await waitUntil("the team is there") {
+            try await live.sync(Self.pull("d1"), token: ann).body.contains("Owls")
+        }
+        try Connection(path: path).execute("ALTER TABLE teams DROP COLUMN founded")
+        try await live.untilLogged("the column “founded” of the table “teams”")
+        try await live.untilLogged("Give it its name and position back")
+        for client in ["d1", "d2"] {
+            #expect(try await live.sync(Self.pull(client), token: ann).status == 503)
+        }
+        #expect(try await live.request("GET", "/readyz").status == 503)
+        #expect(!live.logLines.contains { $0.contains("The tables were taken up") })
+        let columns = try Connection(path: path).text(
+            "SELECT group_concat(name) FROM pragma_table_info('teams')")
+        #expect(columns?.contains("founded") == false)
+        let findings = try EmbeddedDoctor(directory: folder.path, now: 1).findings()
+        #expect(findings.contains { $0.check == "tables" && $0.what.contains("“founded”") })
+        await live.stop()
+    }
+
     @Test("a start without the policies of before is told")
     func withoutPolicies() async throws {
         let folder = TemporaryFolder()

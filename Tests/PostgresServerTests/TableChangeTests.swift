@@ -134,6 +134,54 @@ struct TableChangeTests {
         await database.stop()
     }
 
+    @Test("a column that policies read is not taken for another one that has its name now")
+    func exchanged() async throws {
+        let database = try await ServedDatabase()
+        try await database.program { connection in
+            try connection.execute(
+                """
+                ALTER TABLE players ADD COLUMN remark text;
+                INSERT INTO players VALUES (gen_random_uuid(), NULL, 'top', 'HIDDEN');
+                """)
+        }
+        let rules: @Sendable (inout ServerConfiguration) -> Void = {
+            $0.rules = Array(
+                """
+                CREATE POLICY every ON teams USING (name <> 'x');
+                CREATE POLICY open ON players USING (note <> 'top');
+                """.utf8)
+        }
+        let port = try await database.start("a", rules)
+        let device = try await database.device("old", port)
+        try await device.sync()
+        try await database.program { connection in
+            try connection.execute(
+                """
+                ALTER TABLE players RENAME note TO other; ALTER TABLE players RENAME remark TO note;
+                ALTER TABLE players RENAME other TO remark;
+                """)
+        }
+        try await waitUntil("the server is not ready") {
+            try await ServedDatabase.get(port, "/readyz").status == 503
+        }
+        try await database.untilLogged("is the one that was “remark”")
+        await #expect(throws: ServerFailure.self) { try await database.start("b", rules) }
+        try await database.program { connection in
+            try connection.execute(
+                """
+                ALTER TABLE players RENAME note TO other; ALTER TABLE players RENAME remark TO note;
+                ALTER TABLE players RENAME other TO remark;
+                """)
+        }
+        try await waitUntil("the server is ready") {
+            try await ServedDatabase.get(port, "/readyz").status == 200
+        }
+        try await Self.sync(device)
+        #expect(try await device.read { try $0.rows("SELECT id FROM players") }.isEmpty)
+        await device.close()
+        await database.stop()
+    }
+
     @Test("the first trigger of a table is taken up: devices get the rows that it changes")
     func trigger() async throws {
         let database = try await ServedDatabase()

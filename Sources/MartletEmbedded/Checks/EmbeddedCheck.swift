@@ -20,6 +20,7 @@ package final class EmbeddedCheck: CheckSource {
     private let schema: Schema
     private let unsendable: UnsendableRows
     private var connection: Connection?
+    private var tables = OpenedTables()
     package var consistently: ConsistentReading?
 
     package init(path: String, vfs: String?, schema: Schema, unsendable: UnsendableRows) {
@@ -32,7 +33,7 @@ package final class EmbeddedCheck: CheckSource {
     package func compare(_ request: CheckRequest) throws(StorageFault) -> CheckAnswer {
         do throws(StorageFault) {
             let connection = try opened()
-            try ConsistentRead(consistently: consistently).begin(on: connection)
+            try ConsistentRead(consistently: consistently).begin(on: connection, &tables)
             defer { connection.rollback() }
             do throws(SQLiteError) {
                 return try compare(request, on: connection)

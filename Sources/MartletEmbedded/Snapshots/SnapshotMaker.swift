@@ -179,7 +179,8 @@ package final class SnapshotMaker {
         _ names: [String], _ schema: Schema, _ plan: SeedingPlan, _ view: Int64,
         on connection: Connection
     ) throws -> [SnapshotDescription] {
-        try moment.begin(on: connection)
+        var tables = OpenedTables()
+        try moment.begin(on: connection, &tables)
         do {
             let descriptions = try copy(names, schema, plan, view, on: connection)
             try connection.commit()

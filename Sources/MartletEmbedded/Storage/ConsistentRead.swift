@@ -17,8 +17,23 @@ struct ConsistentRead {
 
     /// Begins a read transaction on `connection` at such a moment.
     ///
-    /// - Throws: `StorageFault` `.busy` if writes wait and there is no writer to take them in.
-    func begin(on connection: Connection) throws(StorageFault) {
+    /// - Parameter tables: The tables as the server opened them.
+    /// - Throws: `StorageFault` `.busy` if writes wait and there is no writer to take them in; `.changed` if
+    ///   another program has changed the tables.
+    func begin(on connection: Connection, _ tables: inout OpenedTables) throws(StorageFault) {
+        try begin(on: connection)
+        let fault: StorageFault?
+        do throws(SQLiteError) {
+            fault = try tables.fault(on: connection)
+        } catch {
+            fault = StorageFault(error)
+        }
+        guard let fault else { return }
+        connection.rollback()
+        throw fault
+    }
+
+    private func begin(on connection: Connection) throws(StorageFault) {
         do throws(SQLiteError) {
             if !asksWriter {
                 if try !findsWaiting(connection) { return }

@@ -13,6 +13,7 @@ package final class EmbeddedLog: LogSource {
     private var connection: Connection?
     /// The reader of rows on the connection.
     private var rows: DifferenceScan?
+    private var tables = OpenedTables()
     package var consistently: ConsistentReading?
 
     /// Makes a reader, which does not open the file yet.
@@ -86,7 +87,7 @@ package final class EmbeddedLog: LogSource {
             return (connection, scan)
         }
         do throws(StorageFault) {
-            try ConsistentRead(consistently: consistently).begin(on: open)
+            try ConsistentRead(consistently: consistently).begin(on: open, &tables)
         } catch {
             forget()
             throw error

@@ -23,13 +23,16 @@ struct EmbeddedOpening {
             }
             try connection.run("UPDATE martlet_dataset SET applying = 1")
             try ExternalTriggers.remove(from: connection)
-            let before = try SchemaReader.read(connection)
+            let (before, found) = (
+                try SchemaReader.read(connection), try OpenedTables.find(on: connection)
+            )
             let schema: Schema
             if let script {
                 schema = try SchemaMigration.apply(script: script, to: connection)
             } else {
                 schema = before
             }
+            try OpenedTables.check(found, schema)
             let new = try register(schema)
             connection.clearStatementCache()
             try connection.deferForeignKeys()
@@ -39,6 +42,7 @@ struct EmbeddedOpening {
             try adoption.announceColumns(added: addedColumns(from: before, to: schema, new))
             try session.flush()
             try ExternalTriggers(schema: schema, numbers: session.numbers).install(on: connection)
+            try OpenedTables.note(schema, on: connection)
             return schema
         }
     }
@@ -64,6 +68,7 @@ struct EmbeddedOpening {
         if format < 3 { try EmbeddedTables.createForExternal(in: connection) }
         if format < 4 { try EmbeddedTables.createForViews(in: connection) }
         if format < 5 { try EmbeddedTables.createForPurges(in: connection) }
+        if format < 6 { try EmbeddedTables.createForColumns(in: connection) }
         try connection.run(
             "UPDATE martlet_meta SET value = \(EmbeddedTables.format) WHERE key = 'format'")
     }

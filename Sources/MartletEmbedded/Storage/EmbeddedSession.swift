@@ -41,7 +41,7 @@ final class EmbeddedSession {
     /// no lower one.
     private var lowestTemporaries: [RecordAddress: Int64] = [:]
     private var fileVersion: Int64 = -1
-    private var openedTables: OpenedTables
+    private var openedTables = OpenedTables()
     /// True if there may be external writes that are not in the log.
     var mayHaveExternalWrites = true
     /// The number of rows that the connection had changed when the transaction began.
@@ -71,7 +71,6 @@ final class EmbeddedSession {
         self.connection = connection
         self.schema = schema
         self.unsendable = unsendable
-        openedTables = OpenedTables(schema)
         tables = schema.types.map {
             RecordTable(type: $0, connection: connection, rowBytes: Limits.rowBytes)
         }

@@ -6,8 +6,8 @@ package enum EmbeddedTables {
     /// The format of these tables. It rises with every change with which an older server could not
     /// work. 2: entries may have lost their bodies, and announced values of new columns have a
     /// place. 3: external writes are noted. 4: the members of views have a place. 5: so
-    /// have the confirmations of devices.
-    package static let format: Int64 = 5
+    /// have the confirmations of devices. 6: and the columns of the tables.
+    package static let format: Int64 = 6
 
     /// Creates the tables in a file that has none.
     ///
@@ -54,6 +54,7 @@ package enum EmbeddedTables {
         try createForExternal(in: connection)
         try createForViews(in: connection)
         try createForPurges(in: connection)
+        try createForColumns(in: connection)
     }
 
     /// Creates the index and the table from which a difference is read, in addition to the records.
@@ -108,6 +109,24 @@ package enum EmbeddedTables {
                 device INTEGER PRIMARY KEY, view INTEGER NOT NULL, revision INTEGER NOT NULL,
                 records INTEGER NOT NULL, hash TEXT NOT NULL, time INTEGER NOT NULL);
             """)
+    }
+
+    /// Creates the table for the columns of the user's tables as the server left them; see `OpenedTables`.
+    static func createForColumns(in connection: Connection) throws(SQLiteError) {
+        try connection.execute(
+            """
+            CREATE TABLE martlet_columns (
+                type INTEGER, position INTEGER, name TEXT NOT NULL, PRIMARY KEY (type, position)
+                ) WITHOUT ROWID;
+            """)
+    }
+
+    /// Returns how the user's tables differ from the state in which the server left them, in words; nil if they do
+    /// not, or if the file has an older format.
+    /// - Throws: `SQLiteError`.
+    package static func change(in connection: Connection) throws(SQLiteError) -> String? {
+        var tables = OpenedTables()
+        return try tables.fault(on: connection)?.description
     }
 
     static func exist(in connection: Connection) throws(SQLiteError) -> Bool {

@@ -1,4 +1,4 @@
-package import MartletModel
+import MartletModel
 package import MartletServerCore
 import SQLiteKit
 
@@ -10,19 +10,18 @@ package final class EmbeddedWatch {
     private var connection: Connection?
     private var version: Int64?
     private var found: StorageLook?
-    private var tables: OpenedTables
+    private var tables = OpenedTables()
 
     /// Makes a watch.
     ///
-    /// - Parameter store: The data set's storage. The watch takes only its path and its schema from it.
+    /// - Parameter store: The data set's storage. The watch takes only its path from it.
     package convenience init(store: EmbeddedStore) {
-        self.init(path: store.path, vfs: store.vfs, schema: store.schema)
+        self.init(path: store.path, vfs: store.vfs)
     }
 
-    package init(path: String, vfs: String? = nil, schema: Schema) {
+    package init(path: String, vfs: String? = nil) {
         self.path = path
         self.vfs = vfs
-        tables = OpenedTables(schema)
     }
 
     /// Returns the present state. It costs one small query if no program has written since the last

@@ -1,5 +1,6 @@
-import MartletModel
+package import MartletModel
 import MartletProtocol
+package import MartletRules
 import MartletServerCore
 package import PostgresKit
 
@@ -62,6 +63,27 @@ struct ColumnChanges {
         }
         if isOther {
             _ = try log.connection.query("UPDATE _martlet.dataset SET tables = tables + 1")
+        }
+    }
+
+    /// Checks that no policy reads a column that was known under another name. Policies go by names, so they
+    /// would read another column than the one for which they were written.
+    /// - Throws: `AdoptionError` with the remedy, `PostgresError`.
+    func refuseExchanged(_ policies: RulesProgram) throws {
+        for table in schema.tables {
+            let (known, now) = (try known(table), try notes(of: table))
+            for (name, note) in now.sorted(by: { $0.key < $1.key }) {
+                guard let old = known[name], old.position != note.position, policies.names(name),
+                    let former = known.first(where: { $0.value.position == note.position })
+                else { continue }
+                throw AdoptionError(
+                    """
+                    the column “\(name)” of table “\(table.type.name)” is the one that was “\(former.key)”, \
+                    and policies read “\(name)”
+                    """,
+                    "give the columns their names back, or run martlet postgres adopt if it is meant"
+                )
+            }
         }
     }
 
@@ -257,16 +279,21 @@ struct ColumnChanges {
 extension PostgresSchema {
     /// Reads the present tables, as a server does when it starts. It upgrades Martlet's tables to
     /// this release's format, and announces new columns to devices.
-    /// - Parameter now: Milliseconds since 1970.
-    /// - Throws: `AdoptionError` if the tables can no longer be synchronised; `PostgresError`.
+    /// - Parameters:
+    ///   - now: Milliseconds since 1970.
+    ///   - policies: Returns the policies of the servers for a schema; nil if there are none.
+    /// - Throws: `AdoptionError` if the tables can no longer be synchronised, or if columns that policies read
+    ///   have exchanged names; `PostgresError`; the errors of `policies`.
     package static func refresh(
-        _ connection: PostgresConnection, now: Int64
+        _ connection: PostgresConnection, now: Int64,
+        policies: (Schema) throws -> RulesProgram? = { _ in nil }
     ) throws -> PostgresSchema {
         try MartletTables.upgrade(on: connection)
         return try connection.transaction {
             let log = try LogAppender(on: connection, now: now)
             let schema = try read(connection)
             var news = ColumnChanges(log, schema)
+            if let policies = try policies(schema.schema) { try news.refuseExchanged(policies) }
             try news.announce()
             try log.finish()
             return schema.adding(notes: news.notes)

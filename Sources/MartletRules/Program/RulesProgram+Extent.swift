@@ -39,6 +39,19 @@ extension RulesProgram {
         return asks
     }
 
+    /// Whether the file names a column, or anything else that has this name. A condition reads no column that it
+    /// does not name.
+    package func names(_ column: String) -> Bool {
+        let tokens = (try? Lexer.tokens(of: text)) ?? []
+        return tokens.contains { token in
+            switch token.kind {
+            case .word(let word): word == column.lowercased()
+            case .name(let name): ExactName(name) == ExactName(column)
+            default: false
+            }
+        }
+    }
+
     /// Returns the other types whose rows decide whether somebody sees a row of a type.
     package func typesRead(by type: Int) -> Set<Int> {
         var reached: Set<Int> = []

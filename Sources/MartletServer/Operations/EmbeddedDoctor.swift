@@ -199,7 +199,7 @@ private struct FileCheck {
                     fix: "Use that version.")
             ]
         }
-        let found = try log() + references() + keys()
+        let found = try log() + tables() + references() + keys()
         // A file of an older format has no notes yet. The server's next start creates them.
         guard format == EmbeddedTables.format else { return found }
         return found + (try RowCheck(name: name, connection: connection).findings())
@@ -240,6 +240,20 @@ private struct FileCheck {
                     fix: "Nothing: the server switches it on."))
         }
         return found
+    }
+
+    private func tables() throws -> [Finding] {
+        try EmbeddedTables.change(in: connection).map { change in
+            [
+                Finding(
+                    .error, "tables", what: "“\(name)”: \(change).",
+                    why:
+                        "A server that took the tables as they are might show rows that policies hide.",
+                    fix:
+                        "Undo the change, or restore a backup. If it is wanted, change the schema file, too."
+                )
+            ]
+        } ?? []
     }
 
     private func references() throws -> [Finding] {

@@ -93,7 +93,7 @@ struct EmbeddedBacking: DataSetBacking {
             SnapshotFile(path: path, isOneMoment: false, remove: {})
         }
 
-        func watch() -> any StorageWatch { Watch(path: path, schema: schema) }
+        func watch() -> any StorageWatch { Watch(path: path) }
 
         func quiet() -> FileQuiet? { FileQuiet(path: path) }
 
@@ -105,8 +105,8 @@ struct EmbeddedBacking: DataSetBacking {
     private final class Watch: StorageWatch {
         private let watch: EmbeddedWatch
 
-        init(path: String, schema: Schema) {
-            watch = EmbeddedWatch(path: path, schema: schema)
+        init(path: String) {
+            watch = EmbeddedWatch(path: path)
         }
 
         func look() throws(StorageFault) -> StorageLook { try watch.look() }

@@ -59,9 +59,14 @@ struct PostgresBacking: DataSetBacking {
             let connection = try PostgresConnection(
                 database.address, ServedDatabase.options(name: "martlet start"))
             defer { connection.close() }
-            let tables = try PostgresSchema.refresh(connection, now: now)
+            var isOpen = false
+            let tables = try PostgresSchema.refresh(connection, now: now) { schema in
+                let policies = try rules(schema).policies
+                isOpen = policies == nil
+                return policies
+            }
             var notes = tables.notes
-            if try rules(tables.schema).policies == nil {
+            if isOpen {
                 notes += tables.rowSecurityNotes.map { "\($0); \(Self.rowSecurityRemedy)" }
             }
             for note in notes {
