@@ -47,6 +47,9 @@ extension Resolver {
         case (.text, .date), (.date, .text), (.storedDate, .date), (.date, .storedDate),
             (.enumeration, .text), (.text, .enumeration):
             return (left.node, right.node)
+        // A text of a column that is no day has no value.
+        case (.storedDate, .storedDate) where isOrder:
+            return (.cast(left.node, .date), .cast(right.node, .date))
         case (.storedDate, .text): return (left.node, right.day)
         case (.text, .storedDate): return (left.day, right.node)
         case (.uuid, .text), (.storedUUID, .text):
@@ -101,8 +104,7 @@ extension Resolver {
             remedy = "write 32 hexadecimal digits, such as 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'"
         case .storedDate, .date:
             let day = try? RuleValue.text(text).cast(to: .date)
-            value =
-                type == .date ? day : (try? day?.cast(to: .text)) == .text(text) ? .text(text) : nil
+            value = type == .date || (try? day?.cast(to: .text)) == .text(text) ? day : nil
             remedy = "write '\(CalendarDay.written(text) ?? "2026-01-31")'"
         case .enumeration(let labels):
             value = labels.contains { $0.hasSameBytes(as: text) } ? .text(text) : nil
@@ -250,7 +252,7 @@ extension Resolver.Operand {
     /// Whether it is a column, or what a token says.
     fileprivate var isGiven: Bool {
         switch node {
-        case .column, .user, .claim, .setting: true
+        case .column, .user, .claim, .setting, .nullIf(.claim, _): true
         default: false
         }
     }

@@ -261,7 +261,9 @@ extension Resolver {
         case "martlet_role":
             return (.role(try word(arguments, name, position)), .boolean)
         case "martlet_claim":
-            return (.claim(try word(arguments, name, position)), .text)
+            // As in PostgreSQL, where the function is nullif(current_setting(…), '').
+            let claim = Node.claim(try word(arguments, name, position))
+            return (.nullIf(claim, .constant(.text(""))), .text)
         case "current_setting": return try setting(arguments, position)
         case "coalesce": return try coalesce(arguments, position)
         case "nullif":

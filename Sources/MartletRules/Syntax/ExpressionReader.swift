@@ -346,6 +346,11 @@ extension ExpressionReader {
     private mutating func reference(_ start: TextPosition) throws(RulesFault) -> Expression {
         let first = try tokens.name("a column, a value or a condition")
         if tokens.current.isSign("(") {
+            if tokens.following.isSign("*") {
+                throw RulesFault(
+                    "“\(first.name)(*)” is not supported", at: start,
+                    remedy: "write EXISTS (SELECT …), or keep the number in a column")
+            }
             return Expression(
                 position: start, content: .call(name: first.name, arguments: try arguments()))
         }

@@ -77,11 +77,7 @@ extension RuleValue {
         case (.decimal(let number), .real): return .real(number.double)
         case (.boolean(let value), .text): return .text(value ? "true" : "false")
         case (.integer(let number), .text): return .text(String(number))
-        case (.date(let days), .text):
-            let (milliseconds, isTooLarge) = days.multipliedReportingOverflow(by: 86_400_000)
-            if !isTooLarge {
-                return .text(String(Timestamp.rfc3339(milliseconds: milliseconds).prefix(10)))
-            }
+        case (.date(let days), .text): return .text(CalendarDay.text(days))
         default: break
         }
         throw RuleValueFault("a value is no \(type.name)")
@@ -165,6 +161,12 @@ extension RuleValue {
         switch (self, other) {
         case (.null, _), (_, .null): return .null
         case (.integer(let a), .integer(let b)): return .integer(try Self.computed(sign, a, b))
+        case (.date(let day), .integer) where CalendarDay.isInfinite(day),
+            (.integer, .date(let day)) where CalendarDay.isInfinite(day):
+            return .date(day)
+        case (.date(let a), .date(let b))
+        where CalendarDay.isInfinite(a) || CalendarDay.isInfinite(b):
+            throw RuleValueFault("infinite days have no difference")
         case (.date(let day), .integer(let count)) where sign == .plus || sign == .minus:
             return try Self.day(Self.computed(sign, day, count))
         case (.integer(let count), .date(let day)) where sign == .plus:

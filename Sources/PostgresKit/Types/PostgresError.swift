@@ -110,6 +110,12 @@ public struct PostgresError: Error, Hashable, Sendable {
                 holds the statements that somebody else prepared.
                 """
         }
+        if kind == .forbidden, message.contains("row-level security") {
+            return """
+                Let the role see all rows: ALTER ROLE … BYPASSRLS as a superuser, or ALTER TABLE … NO FORCE ROW \
+                LEVEL SECURITY if it owns the tables.
+                """
+        }
         return switch kind {
         case .malformedAddress:
             "Write the address as postgresql://USER:PASSWORD@HOST:PORT/DATABASE."

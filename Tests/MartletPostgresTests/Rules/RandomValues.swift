@@ -5,6 +5,8 @@ extension RandomRules {
     static let days = [
         "2026-11-25", "2026-11-26", "2026-11-27", "2026-11-28", "2024-02-29", "2027-01-01",
     ]
+    /// Days that a comparison of texts would put in a wrong place.
+    static let oddDays = ["infinity", "-infinity", "0044-03-15 BC", "10000-01-01"]
     static let uuids = [
         "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", "b0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
     ]
@@ -68,7 +70,7 @@ extension RandomRules {
         case .text where column.isUnique && chance.percent(60):
             return .text("a\(chance.number(0..<20))")
         case .text: return .text(chance.one(of: texts))
-        case .date: return .text(chance.one(of: days))
+        case .date: return .text(chance.one(of: chance.percent(90) ? days : oddDays))
         case .uuid: return .text(chance.one(of: uuids))
         case .boolean: return .boolean(chance.percent(50))
         case .numeric: return .text(chance.one(of: ["1.50", "-2", "10", "0.0", "3"]))
