@@ -63,6 +63,10 @@ struct Rebase {
     /// Whether all rows that the user may see are here afterwards, in place of those that were. What
     /// is not here then may be hidden.
     var isForView = false
+    /// Whether the user sees a part of the records, so that one which is not here may exist.
+    var seesPart = false
+    /// Records that are known not to exist: deleted ones, and new ones of sets that are not applied.
+    private var absent: Set<RecordKey> = []
     /// Records that left the user's view. Some may be in it again.
     private(set) var hidden: Set<RecordKey> = []
 
@@ -304,6 +308,8 @@ extension Rebase {
             guard hasWaiting || notesOwn, let number = try store.number(ofType: changes.name) else {
                 continue
             }
+            let deleted = Set(changes.delete).subtracting(changes.hidden)
+            absent.formUnion(deleted.map { RecordKey(type: number, id: $0) })
             // A record's revision may be older than its set's, because an attribute that a
             // migration of the server added overrides no edit.
             var own: [RecordID: Revision] = [:]
@@ -396,7 +402,10 @@ extension Rebase {
         if changes.contains(where: { undecided.contains($0.key) }) { return try wait(own, changes) }
         created.formUnion(changes.lazy.filter { $0.operation == .create }.map(\.key))
         do {
-            try SetReplay(store: store, outbox: outbox).apply(changes)
+            let mayLack = seesPart && !isRefetching && missing == nil
+            try SetReplay(store: store, outbox: outbox, absent: mayLack ? absent : nil)
+                .apply(changes)
+            absent.formUnion(changes.lazy.filter { $0.operation == .delete }.map(\.key))
             if !own.isApplied || isEmptied { try mark(own, isApplied: true) }
         } catch let refusal as ReplayRefusal {
             if isRefetching || missing != nil {
@@ -468,6 +477,7 @@ extension Rebase {
             let name = store.schema.types[type].name
             report.changedTypes.insert(name)
             if change.operation == .create {
+                absent.insert(change.key)
                 report.removed[name, default: []].insert(change.id)
             }
         }

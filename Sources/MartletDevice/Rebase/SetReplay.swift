@@ -32,6 +32,10 @@ struct ReplayRefusal: Error {
 struct SetReplay {
     let store: LocalStore
     let outbox: Outbox
+    /// The records that are known not to exist, if the user sees a part of the records. The set may
+    /// refer to others that are not here: the server knows whether they exist. Nil if every record
+    /// has to be here.
+    var absent: Set<RecordKey>?
 
     /// Applies all of the set, or nothing.
     ///
@@ -197,7 +201,7 @@ struct SetReplay {
     }
 
     /// Checks that every record that a reference names exists, or one whose key is equal by the
-    /// column's collation.
+    /// column's collation, or that it may be one that the user may not see.
     /// - Throws: `ReplayRefusal` if one does not.
     private func checkParents(_ change: StoredChange, type index: Int) throws {
         let type = store.schema.types[index]
@@ -208,7 +212,11 @@ struct SetReplay {
                 let target = store.schema.index(of: reference.target)
             else { continue }
             let table = store.tables[target]
-            if try !table.exists(id), try table.equal(to: id) == nil {
+            // Only a record of this device has a temporary id.
+            let isNowhere =
+                id.isTemporary
+                || absent?.contains(RecordKey(type: store.numbers[target], id: id)) != false
+            if isNowhere, try !table.exists(id), try table.equal(to: id) == nil {
                 throw ReplayRefusal(
                     .dependency,
                     "\(type.name).\(reference.attribute) names a record of"

@@ -127,6 +127,7 @@ extension DeviceStore {
             before.refetching.map { reaching >= $0.goal } == true
             && (before.view != nil || asked.showsPart) && before.missing == nil
             && sources.manifest == nil
+        rebase.seesPart = before.view ?? 0 != 0 || asked.showsPart
         try rebase.apply(sets, after: before.revision, on: sources)
         standing.reach(
             reaching, lineage: lineage, before: end, dataSet: dataSet,

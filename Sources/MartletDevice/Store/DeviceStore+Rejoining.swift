@@ -104,6 +104,8 @@ extension DeviceStore {
             store: applying, registry: registry, now: now, notesOwn: true, missing: nil,
             mostKeptBytes: mostKeptBytes)
         rebase.isForView = before.isForView
+        // A record that a restored server has lost may get another one's id.
+        rebase.seesPart = before.isForView
         try rebase.apply(sets, after: 0, on: sources)
         var after = before
         after.rejoin(at: reaching, lineage: lineage, dataSet: dataSet)

@@ -33,6 +33,15 @@ extension Simulator {
             guard mix.people == .together else { throw failure(sentence) }
             return
         }
+        let named = missed(set, receipt)
+        if !named.isEmpty {
+            // A person who does not see an own save may refer to records that the save deletes.
+            if save.isBesideUnapplied, try hasDeleted(named, by: device) { return }
+            // A reference to a record that is only hidden is left to the server.
+            if rights != nil, named.allSatisfy({ model.records[$0.type]?[$0.id] != nil }) {
+                throw failure(sentence)
+            }
+        }
         if isExcused(receipt, records, save) { return }
         if isBroken(set, beside: parked) { return }
         if receipt.reason == .constraint, try changesCase(set) || meetsUnseen(set, receipt) {
@@ -59,6 +68,21 @@ extension Simulator {
             ? others.contains { touches($0, set) }
             : others.contains { isNear($0, set) } || !refused.isEmpty
         guard isExplained else { throw failure(sentence) }
+    }
+
+    /// Returns the records to which the reference leads that a device's refusal of a set names; empty
+    /// if it names none.
+    private func missed(_ set: ParkedSet, _ receipt: Receipt) -> [Ledger.Record] {
+        guard receipt.reason == .dependency, let message = receipt.message else { return [] }
+        return set.changes.flatMap { change -> [Ledger.Record] in
+            let type = server.types.first { $0.name == change.type }
+            return (type?.references ?? []).compactMap { reference in
+                guard message.hasPrefix("\(change.type).\(reference.attribute) names"),
+                    let id = (change.mine?[reference.attribute]).flatMap(RecordID.init)
+                else { return nil }
+                return Ledger.Record(type: reference.target, id: id)
+            }
+        }
     }
 
     /// Returns whether a device's own sets, in the log or in its queue, delete one of the records.
