@@ -246,6 +246,29 @@ struct BatchTests {
         #expect(answer.changeSets.map(\.retryAfter) == [nil, 1, 1])
     }
 
+    @Test(
+        "a set that was put off has the verdict on its copy, if the batch has a copy of its request"
+    )
+    func copies() throws {
+        let server = try TestServer(RandomSets.schema)
+        let (_, node) = try counting(server)
+        // Each copy gets one set further.
+        node.share.mostSteps = 1
+        let body = request(
+            "d1",
+            ["a", "b", "c"].enumerated().map { index, name in
+                SetText(name, sequence: index + 1).create("words", name)
+            })
+        let requests = try [body, body].map { try server.admitted($0) }
+        let answers = try node.process(requests, now: 1).map {
+            try SyncCoder.decodeAnswer($0.get().body)
+        }
+        for answer in answers {
+            #expect(answer.maxRevision == 2)
+            #expect(answer.changeSets.map(\.fate) == ["accepted 1", "accepted 2", "busy"])
+        }
+    }
+
     @Test("a schema with triggers ends a run with every set")
     func triggersEndRun() throws {
         let server = try TestServer(

@@ -113,6 +113,7 @@ struct BatchDecision {
             for item in ranges[index] { try decide(item) }
         }
         try carryOutJudged()
+        try decideCopies()
         return works
     }
 
@@ -402,6 +403,28 @@ struct BatchDecision {
         } catch {
             return .refused(error)
         }
+    }
+
+    /// Repeats the verdicts on sets that were put off and that a later copy of their request, in the same batch, had
+    /// accepted. Every answer of the batch has the rows of all accepted sets, so it needs the verdicts on its own ones.
+    private mutating func decideCopies() throws(StorageFault) {
+        guard works.contains(where: { $0?.hasRetryable == true }) else { return }
+        let accepted = Set(entries.compactMap(\.identifier))
+        let copies = items.indices.filter { position in
+            let item = items[position]
+            guard let name = item.set.identifier, accepted.contains(name) else { return false }
+            return works[item.request]?.putOffPosition(of: name) != nil
+        }
+        try renew(copies)
+        for position in copies where items[position].facts.decided != nil {
+            let item = items[position]
+            guard let name = item.set.identifier,
+                let index = works[item.request]?.putOffPosition(of: name)
+            else { continue }
+            works[item.request]?.takeBack(at: index)
+            try judgeInTurn(position)
+        }
+        try carryOutJudged()
     }
 
     /// Carries out the acceptable sets, and notes each set's outcome. If the storage refuses one,

@@ -93,4 +93,17 @@ struct RequestWork {
             decided.insert(identifier)
         }
     }
+
+    /// Returns the position among the refused sets of one that may yet be accepted; nil if it is none of these.
+    func putOffPosition(of identifier: String) -> Int? {
+        refused.indices.first {
+            refused[$0].identifier == identifier && refusals[$0].isRetryable
+        }
+    }
+
+    /// Removes a refusal, because the set has another verdict by now.
+    mutating func takeBack(at position: Int) {
+        refused.remove(at: position)
+        refusals.remove(at: position)
+    }
 }

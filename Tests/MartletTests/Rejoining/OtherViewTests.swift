@@ -129,32 +129,34 @@ struct OtherViewTests {
         #expect(names.map(\.values) == [["First"], ["Team 2"], ["Team 3"]])
     }
 
-    @Test("after a restore keeps no value of lost or hidden records, but its user's words")
-    func restored() throws {
-        let world = try SmallWorld("view-restored")
+    @Test(
+        "after a restore keeps no value of lost or hidden records, but its user's words",
+        arguments: [0, 7])
+    func restored(formerView: Int64) throws {
+        let world = try SmallWorld("view-restored-\(formerView)")
         let (mine, other) = (try world.device(), try world.device())
         let backup = try world.restoredServer()
         try other.write { try $0.insert("teams", ["name": "Secret", "city": "Nuuk"]) }
         try other.sync(with: world.server)
-        func sync(with server: SmallServer) throws {
+        func sync(with server: SmallServer, in view: Int64) throws {
             try mine.sync { body in
                 let (status, bytes) = try server.answer(body)
                 guard status == 200 else { return (status, bytes) }
                 var answer = try SyncCoder.decodeAnswer(bytes)
-                answer.view = 7
+                answer.view = view
                 return (status, try SyncCoder.encode(answer))
             }
         }
-        try sync(with: world.server)
+        try sync(with: world.server, in: formerView)
         // Somebody else changes the record first, so a person has to decide on the edit.
         try mine.write { try $0.update("teams", .integer(1), ["name": "Mine"]) }
         try other.write { try $0.update("teams", .integer(1), ["name": "Secret again"]) }
         try other.sync(with: world.server)
-        try sync(with: world.server)
+        try sync(with: world.server, in: formerView)
         #expect(try mine.store.parked().count == 1)
         let bases = "SELECT count(*) FROM martlet_parked_changes WHERE base IS NOT NULL"
         #expect(try mine.connection().integer(bases) == 1)
-        try sync(with: backup)
+        try sync(with: backup, in: 7)
         #expect(mine.errors.isEmpty)
         #expect(try mine.connection().integer("SELECT count(*) FROM teams") == 0)
         #expect(try mine.connection().integer(bases) == 0)
