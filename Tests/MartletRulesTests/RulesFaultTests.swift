@@ -88,7 +88,10 @@ struct RulesFaultTests {
             ),
             ("EXISTS (SELECT 1 FROM player)", 23, "the data set has no type “player”"),
             ("EXISTS (SELECT 1 FROM players p, players p)", 42, "two sources have the name “p”"),
-            ("EXISTS (SELECT count(*) FROM players)", 16, "“count(*)” is not supported; write EXISTS"),
+            (
+                "EXISTS (SELECT count(*) FROM players)", 16,
+                "“count(*)” is not supported; write EXISTS"
+            ),
             ("EXISTS (SELECT name FROM players GROUP BY name)", 34, "“GROUP BY” is not supported"),
             ("EXISTS (SELECT 1 FROM players LEFT JOIN teams ON true)", 31, "“LEFT JOIN”"),
             ("EXISTS (SELECT 1 FROM (SELECT 1) x)", 23, "a query in FROM is not supported"),

@@ -152,7 +152,8 @@ struct RulesWriter {
             return refuse(
                 "\(named(policy.name, table)) reads "
                     + policy.outside.map { "“\($0)”" }.joined(separator: ", ")
-                    + ", which devices do not have", "adopt it too if it is a table, or leave it out of the policy")
+                    + ", which devices do not have",
+                "adopt it too if it is a table, or leave it out of the policy")
         }
         var lines = ["CREATE POLICY \(policy.name) ON \(names[position])"]
         if !policy.isPermissive { lines[0] += " AS RESTRICTIVE" }
