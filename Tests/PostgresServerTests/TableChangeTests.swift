@@ -182,6 +182,44 @@ struct TableChangeTests {
         await database.stop()
     }
 
+    @Test("servers with other policies on one database are told, until they have the same")
+    func otherPolicies() async throws {
+        let database = try await ServedDatabase()
+        let told = "has other policies, or none"
+        let rules: (String) -> @Sendable (inout ServerConfiguration) -> Void = { condition in
+            {
+                $0.rules = Array(
+                    """
+                    CREATE POLICY every ON teams USING (\(condition));
+                    CREATE POLICY every ON players USING (true);
+                    """.utf8)
+            }
+        }
+        try await database.start("a", rules("true"))
+        let same = try await database.start("b", rules("true"))
+        // Each server looks at its tables, and so at the others, after a change of tables.
+        try await database.program { connection in
+            try connection.execute("ALTER TABLE teams ADD COLUMN size integer")
+        }
+        try await waitUntil("the change is taken up") {
+            try await ServedDatabase.metric(same, "martlet_tables_taken_up_total") ?? 0 > 0
+        }
+        #expect(!database.log.contains { $0.contains(told) })
+        let other = MartletServer(
+            try {
+                var configuration = try database.configuration("c")
+                rules("name <> 'x'")(&configuration)
+                return configuration
+            }())
+        _ = try await other.start()
+        try await waitUntil("all three servers are told") {
+            database.log.count { $0.contains(told) } == 3
+        }
+        await other.stop()
+        try await database.untilLogged("All servers have the same policies")
+        await database.stop()
+    }
+
     @Test("the first trigger of a table is taken up: devices get the rows that it changes")
     func trigger() async throws {
         let database = try await ServedDatabase()

@@ -33,19 +33,29 @@ package final class PostgresWatch {
     package static let mostCounted = 100_000
 
     private let address: PostgresAddress
+    /// The name of the watch's session. It has a sum of the policies, by which servers see each other's.
+    private let name: String
     private var connection: PostgresConnection?
     /// The tables' state as of a recent look, and the number that servers raise with it.
     private var tables: (state: Int64, version: Int64)?
     private var looks = 0
     /// The types whose tables another transaction has locked completely, as of a recent look.
     private var locked: [String] = []
+    /// Whether another server had other policies, as of a recent look.
+    private var hasOtherPolicies = false
+
+    private static let name = "martlet watch"
 
     /// The interval, in looks, at which the tables and locks on them are read. That takes longer
     /// than everything else.
     private static let looksPerState = 16
 
-    package init(_ address: PostgresAddress) {
+    /// Makes a watch, which does not connect yet.
+    /// - Parameter policies: The text of the server's policies; nil if it has none.
+    package init(_ address: PostgresAddress, policies: String? = nil) {
         self.address = address
+        let sum = policies.map { LineageHash(origin: $0).text } ?? "none"
+        name = "\(Self.name) \(sum)"
     }
 
     /// Looks at the data set with one small query. Every sixteenth look, and every look after a
@@ -67,7 +77,7 @@ package final class PostgresWatch {
                     revision: try row.integer(0, 0),
                     hash: LineageHash(stored: try row.binary(0, 2))),
                 floor: try row.integer(0, 1), hasExternalWrites: try row.boolean(0, 3),
-                tables: tables, locked: locked)
+                tables: tables, locked: locked, hasOtherPolicies: hasOtherPolicies)
         }
     }
 
@@ -81,6 +91,13 @@ package final class PostgresWatch {
         let state = try TableState.read(connection)
         tables = (state, version)
         locked = try TableLocks.read(connection)
+        hasOtherPolicies = try connection.query(
+            """
+            SELECT EXISTS (SELECT FROM pg_catalog.pg_stat_activity \
+            WHERE datname = pg_catalog.current_database() AND application_name <> $1 \
+            AND pg_catalog.starts_with(application_name, $2))
+            """, [.text(name), .text(Self.name + " ")]
+        ).boolean(0, 0)
         return state
     }
 
@@ -132,7 +149,7 @@ package final class PostgresWatch {
             if let connection {
                 open = connection
             } else {
-                var options = ServedDatabase.options(name: "martlet watch", readOnly: true)
+                var options = ServedDatabase.options(name: name, readOnly: true)
                 options.statement = .seconds(5)
                 options.answer = .seconds(10)
                 open = try PostgresConnection(address, options)

@@ -40,6 +40,25 @@ extension DataSetReports {
         }
     }
 
+    /// Reports that another server of the data set has other policies, or no longer.
+    func report(otherPolicies isOther: Bool) {
+        guard isOther else {
+            return log(.info, "rules", [("reason", .text("All servers have the same policies."))])
+        }
+        log(
+            .warning, "rules",
+            [
+                (
+                    "reason",
+                    .text(
+                        """
+                        Another server of this database has other policies, or none: people see what the \
+                        server shows that they ask.
+                        """)
+                ), ("remedy", .text("Start all servers with the same rules file.")),
+            ])
+    }
+
     /// Reports that the writer waits long for its commit.
     func report(commitWait wait: Duration) {
         log(

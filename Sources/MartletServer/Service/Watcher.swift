@@ -35,6 +35,8 @@ final class Watcher: Sendable {
         var newest: Revision = 0
         /// True if the last look found that the writer's commit takes long.
         var hasWait = false
+        /// True if the last look found a server with other policies.
+        var hasOtherPolicies = false
     }
 
     /// The time between two looks.
@@ -215,6 +217,11 @@ final class Watcher: Sendable {
         if look.tables != opened.tables { opened.reports.changed() }
         if look.hasExternalWrites { writer.takeExternalWrites() }
         if let news = locked.found(look.locked) { opened.reports.report(news) }
+        let isOther = state.withLock { state in
+            defer { state.hasOtherPolicies = look.hasOtherPolicies }
+            return state.hasOtherPolicies != look.hasOtherPolicies
+        }
+        if isOther { opened.reports.report(otherPolicies: look.hasOtherPolicies) }
         let wait = writer.health.commitWait
         let isNews = state.withLock { state in
             defer { state.hasWait = wait != nil }

@@ -3,6 +3,7 @@ internal import MartletEmbedded
 internal import MartletModel
 internal import MartletPostgres
 internal import MartletRedis
+internal import MartletRules
 internal import MartletServerCore
 internal import PostgresKit
 internal import SQLiteKit
@@ -22,7 +23,7 @@ struct PostgresBacking: DataSetBacking {
     let now: @Sendable () -> Int64
 
     func open(now: Int64, unsendable: UnsendableRows) throws -> OpenedDataSet {
-        let tables = try readTables(now: now)
+        let (tables, policies) = try readTables(now: now)
         let store = try PostgresStore(
             database.address, ServedDatabase.options(name: "martlet writer"), unsendable: unsendable
         ) { [log, name = database.name] in
@@ -35,7 +36,8 @@ struct PostgresBacking: DataSetBacking {
                 ])
         }
         let readers = Readers(
-            database: database, tables: tables, unsendable: unsendable, redis: redis, now: self.now)
+            database: database, tables: tables, policies: policies?.text, unsendable: unsendable,
+            redis: redis, now: self.now)
         return OpenedDataSet(
             storage: store, log: readers.storedLog(), ddl: tables.deviceScript,
             tables: store.tables, readers: readers)
@@ -54,19 +56,18 @@ struct PostgresBacking: DataSetBacking {
 
     /// Reads the tables as they are at the start, announces new columns to devices, and logs the
     /// notes about the tables.
-    private func readTables(now: Int64) throws -> PostgresSchema {
+    private func readTables(now: Int64) throws -> (PostgresSchema, RulesProgram?) {
         do {
             let connection = try PostgresConnection(
                 database.address, ServedDatabase.options(name: "martlet start"))
             defer { connection.close() }
-            var isOpen = false
+            var policies: RulesProgram?
             let tables = try PostgresSchema.refresh(connection, now: now) { schema in
-                let policies = try rules(schema).policies
-                isOpen = policies == nil
+                policies = try rules(schema).policies
                 return policies
             }
             var notes = tables.notes
-            if isOpen {
+            if policies == nil {
                 notes += tables.rowSecurityNotes.map { "\($0); \(Self.rowSecurityRemedy)" }
             }
             for note in notes {
@@ -76,7 +77,7 @@ struct PostgresBacking: DataSetBacking {
             let devices = try Connection(path: ":memory:")
             try devices.execute(tables.deviceScript)
             try plan.check(on: devices)
-            return tables
+            return (tables, policies)
         } catch let error as AdoptionError {
             throw ServerFailure(
                 "The tables of the data set “\(database.name)” (\(database.address)): \(error)")
@@ -92,6 +93,8 @@ extension PostgresBacking {
     private struct Readers: DataSetReaders {
         let database: ServedDatabase
         let tables: PostgresSchema
+        /// The text of the policies; nil if there are none.
+        let policies: String?
         let unsendable: UnsendableRows
         let redis: RedisHub?
         let now: @Sendable () -> Int64
@@ -114,7 +117,7 @@ extension PostgresBacking {
                 schema: tables.schema, unsendable: unsendable)
         }
 
-        func watch() -> any StorageWatch { PostgresWatch(database.address) }
+        func watch() -> any StorageWatch { PostgresWatch(database.address, policies: policies) }
 
         func quiet() -> FileQuiet? { nil }
 

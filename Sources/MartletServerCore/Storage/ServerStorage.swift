@@ -145,12 +145,15 @@ package struct StorageLook: Hashable, Sendable {
     package var tables: Int64
     /// The types whose tables another program has locked whole, against reading and writing.
     package var locked: [String]
+    /// Whether another server of the data set has other policies than this one.
+    package var hasOtherPolicies: Bool
 
     package init(
         head: LogHead, floor: Revision, hasExternalWrites: Bool, tables: Int64 = 0,
-        locked: [String] = []
+        locked: [String] = [], hasOtherPolicies: Bool = false
     ) {
         self.locked = locked
+        self.hasOtherPolicies = hasOtherPolicies
         self.head = head
         self.floor = floor
         self.hasExternalWrites = hasExternalWrites
