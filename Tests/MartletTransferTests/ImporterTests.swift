@@ -201,7 +201,11 @@ struct ImporterTests {
         let again = try await importer(client).run(try sources(folder), schema: schema)
         #expect(again.records == 0 && again.skipped == 7)
         let names = try await client.read {
-            try $0.rows("SELECT group_concat(name, '') FROM (SELECT name FROM teams ORDER BY name) WHERE length(name) = 1")
+            try $0.rows(
+                """
+                SELECT group_concat(name, '') FROM (SELECT name FROM teams ORDER BY name)
+                WHERE length(name) = 1
+                """)
         }
         #expect(names.first?.values == [.text("ACDEFG")])
         // It is done, so other records are another file.
