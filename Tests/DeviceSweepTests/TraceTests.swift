@@ -136,6 +136,54 @@ struct TraceTests {
         #expect(try !has("bullfinch"))
     }
 
+    @Test("includes pages that another program freed, also between two steps")
+    func freePages() throws {
+        func free(_ bird: String) throws {
+            try device.connection().execute(
+                """
+                PRAGMA secure_delete = OFF; CREATE INDEX names ON teams(name, owner, id);
+                CREATE TABLE copies AS SELECT name, '\(bird)' FROM teams; DROP TABLE copies; DROP INDEX names;
+                PRAGMA wal_checkpoint(TRUNCATE);
+                """)
+            #expect(try has(bird))
+        }
+        try free("bullfinch")
+        var hasLeft = false
+        device.beforeNext = {
+            guard try page() ?? 0 > 40, !hasLeft else { return }
+            hasLeft = true
+            try free("linnet")
+        }
+        try exchange(device, as: Self.bob)
+        #expect(hasLeft)
+        try expectRemoved()
+        for word in ["bullfinch", "linnet"] { #expect(try !has(word), "\(word)") }
+        #expect(try device.connection().integer("PRAGMA freelist_count") ?? 0 > 0)
+        #expect(try device.connection().text("PRAGMA integrity_check") == "ok")
+    }
+
+    @Test("waits, and says so, if the list of the file's free pages is damaged")
+    func damagedList() throws {
+        try device.connection().execute(
+            "CREATE TABLE copies AS SELECT * FROM filler; DROP TABLE copies;")
+        device.close()
+        var bytes = try #require(device.disk.contents(of: "device.sqlite"))
+        let trunk = bytes[32..<36].reduce(0) { $0 << 8 | Int($1) }
+        #expect(trunk > 1)
+        // The last page that the first one of the list names; SQLite takes others first.
+        let start = (trunk - 1) * 4_096
+        let count = Int(bytes[start + 6]) << 8 | Int(bytes[start + 7])
+        bytes[start + 8 + 4 * (count - 1) + 1] = 0x40
+        device.disk.install(bytes, at: "device.sqlite")
+        try device.open(script: nil)
+        try exchange(device, as: Self.bob)
+        let reason = try #require(try device.store.unremovedReason)
+        #expect(
+            reason.hasPrefix("the file is damaged: the list of its free pages is wrong."),
+            "\(reason)")
+        #expect(try confirmed() == 0)
+    }
+
     private struct Stopped: Error {}
 
     @Test(

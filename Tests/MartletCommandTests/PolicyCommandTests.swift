@@ -111,6 +111,45 @@ struct PolicyCommandTests {
         await served.stop()
     }
 
+    @Test("import: a record that the rules refuse is named, with how many records are saved")
+    func refusedImport() async throws {
+        let served = try ServedData()
+        let ann = try await Self.token("ann", at: ["--data", served.data])
+        try await served.start(
+            rules: """
+                CREATE POLICY own ON teams USING (city = martlet_user());
+                CREATE POLICY own ON players USING (true);
+                """)
+        let device = try await served.device("ann", token: ann)
+        try await device.sync()
+        await device.close()
+        let teams = (1...9).map { "\($0),T\($0),\($0 == 6 ? "ben" : "ann")\n" }
+        try Self.write("id,name,city\n" + teams.joined(), to: served.path("teams.csv"))
+        let words = [
+            "import", served.path("ann.sqlite"), served.path("teams.csv"), "--set-size", "3",
+            "--offline",
+        ]
+        let refused = await ServedData.run(words)
+        #expect(refused.code == .failed)
+        #expect(
+            refused.err.contains(
+                """
+                teams.csv, line 7: The rules do not allow this: no policy lets you create a record of “teams” \
+                like this. The change set was not saved. Leave the change out, or ask for the right to make \
+                it. Of the file's 9 records, the first 3 are saved; change sets that are queued: 1. Correct \
+                the file from line 5 on, and run the import again: it continues there.
+                """), "\(refused.err)")
+        try Self.write(
+            "id,name,city\n" + teams.joined().replacing("ben", with: "ann"),
+            to: served.path("teams.csv"))
+        let corrected = await ServedData.run(words)
+        #expect(corrected.code == .done, "\(corrected.err)")
+        #expect(
+            corrected.out.hasPrefix("6 records in 2 change sets (3 were there from before)."),
+            "\(corrected.out)")
+        await served.stop()
+    }
+
     /// Other people, records and forms.
     private static func others(_ options: [String]) async throws {
         let stranger = await explain(["teams", "1", "--user", "cleo"], options)

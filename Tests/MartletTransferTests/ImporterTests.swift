@@ -161,6 +161,61 @@ struct ImporterTests {
         await client.close()
     }
 
+    /// Imports teams in change sets of two; SQLite refuses the fifth, which is on line 7.
+    private func stop(_ client: MartletClient, _ folder: TemporaryFolder) async throws {
+        try folder.write("teams.csv", "id,name\n1,A\n2,\"B\nb\"\n3,C\n4,D\n5,B5\n6,F\n")
+        let error = await #expect(throws: StoreError.self) {
+            try await importer(client).run(
+                try sources(folder), schema: try await schema(client))
+        }
+        #expect(error?.kind == .constraint)
+        let message = try #require(error?.message)
+        #expect(message.hasPrefix("teams.csv, line 7: "), "\(message)")
+        #expect(
+            message.hasSuffix(
+                """
+                 Of the file's 6 records, the first 4 are saved; change sets that are queued: 2. Correct the \
+                file from line 7 on, and run the import again: it continues there.
+                """), "\(message)")
+        #expect(try await client.status().outbox == 2)
+    }
+
+    @Test(
+        "a refused record is named with its line, and the import continues with the corrected file")
+    func refusedRecord() async throws {
+        let folder = try TemporaryFolder()
+        let client = try await MartletClient.open(
+            path: folder.path + "/device.sqlite",
+            schema: "CREATE TABLE teams(id INTEGER PRIMARY KEY, name TEXT CHECK (name <> 'B5'))")
+        try await stop(client, folder)
+        let schema = try await schema(client)
+        // A record that is saved has changed.
+        try folder.write("teams.csv", "id,name\n1,A\n2,\"B\nb\"\n3,C\n4,DD\n5,E\n6,F\n")
+        let other = await #expect(throws: TransferError.self) {
+            try await importer(client).run(try sources(folder), schema: schema)
+        }
+        #expect(other?.message.contains("an import of another teams.csv is not finished") == true)
+        try folder.write("teams.csv", "id,name\n1,A\n2,\"B\nb\"\n3,C\n4,D\n5,E\n6,F\n7,G\n")
+        let report = try await importer(client).run(try sources(folder), schema: schema)
+        #expect(report.records == 3 && report.skipped == 4)
+        let again = try await importer(client).run(try sources(folder), schema: schema)
+        #expect(again.records == 0 && again.skipped == 7)
+        let names = try await client.read {
+            try $0.rows(
+                """
+                SELECT group_concat(name, '') FROM (SELECT name FROM teams ORDER BY name)
+                WHERE length(name) = 1
+                """)
+        }
+        #expect(names.first?.values == [.text("ACDEFG")])
+        // It is done, so other records are another file.
+        try folder.write("teams.csv", "id,name\n1,A\n2,\"B\nb\"\n3,C\n4,D\n5,E\n6,F\n7,G\n8,H\n")
+        await #expect(throws: TransferError.self) {
+            try await importer(client).run(try sources(folder), schema: schema)
+        }
+        await client.close()
+    }
+
     @Test("a later file refers to an earlier import, and to records that were not imported")
     func laterFiles() async throws {
         let folder = try TemporaryFolder()
@@ -227,6 +282,7 @@ struct ImporterTests {
             try await importer(client, setSize: 1).run(sources, schema: schema)
         }
         #expect(error?.kind == .constraint)
+        #expect(error?.message.contains("All records are saved, without this reference") == true)
         // The import goes on when the record in the way is gone, and fills in nothing of that one.
         try await client.write { context in
             let first = try context.rows("SELECT max(id) FROM pairs")[0].values[0]

@@ -60,8 +60,9 @@ public struct ClientStatus: Sendable {
     /// `MartletClient.withheld()`.
     public var withheld: Int
     /// Why the device cannot remove all that it has of records which its user may not see any more, such as
-    /// a damaged full-text index or a program that reads the file all the time, and what to do; nil if
-    /// nothing prevents it. The device does not confirm their removal to the server until then.
+    /// a damaged full-text index, a table that another program has renamed or dropped, or a program that
+    /// reads the file all the time, and what to do; nil if nothing prevents it. The device does not confirm
+    /// their removal to the server until then.
     public var unremovedReason: String?
     /// Why the tables refuse other devices' changes, such as a full-text index with wrong triggers, and what to
     /// do; nil if they took the last ones.

@@ -129,6 +129,12 @@ struct NotedColumns {
         try put(isPresent ? Self.present : Self.away, number, recorded.lines(number))
     }
 
+    /// Forgets a type whose table the app itself has dropped.
+    func forget(_ number: Int64) throws(SQLiteError) {
+        try remove(Self.present, number)
+        try remove(Self.away, number)
+    }
+
     private static func columns(_ types: [EntityType], _ numbers: [Int64]) -> [Int64: [String]] {
         Dictionary(
             uniqueKeysWithValues: zip(numbers, types.map { CaptureTriggers.noted($0) }))

@@ -233,6 +233,7 @@ extension SyncedMigration {
         }
         known = Schema(types: known.types.filter { $0.name != name })
         renamed[name] = nil
+        try NotedColumns(connection: connection).forget(number)
     }
 }
 

@@ -40,15 +40,35 @@ struct SnapshotRows {
     var description: SnapshotDescription { reader.description }
     /// Deletes everything confirmed from the tables. Own unconfirmed sets are marked as not
     /// applied; the caller redoes them.
+    ///
+    /// If another program has renamed a table, its records are noted as gone: if it comes back, their rows
+    /// are deleted (`RemoteApplier.noteGone`).
     static func makeRoom(in store: LocalStore) throws {
+        try forgetRecords(in: store)
         try store.connection.execute(
             """
-            DELETE FROM martlet_base; DELETE FROM martlet_records; DELETE FROM martlet_aside;
-            DELETE FROM martlet_quarantine; UPDATE martlet_outbox SET applied = 0;
+            DELETE FROM martlet_base; DELETE FROM martlet_aside; DELETE FROM martlet_quarantine;
+            UPDATE martlet_outbox SET applied = 0;
             """)
         for type in store.schema.types {
             try store.connection.execute("DELETE FROM main.\(SQLName.quoted(type.name))")
         }
+    }
+
+    private static func forgetRecords(in store: LocalStore) throws {
+        let away = try NotedColumns(connection: store.connection).recorded().away.keys
+        guard !away.isEmpty else { return try store.connection.run("DELETE FROM martlet_records") }
+        let numbers = away.sorted().map(String.init).joined(separator: ", ")
+        try store.connection.execute(
+            """
+            INSERT OR IGNORE INTO martlet_records(type, id, revision)
+                SELECT types.number, aside.id, -1 FROM martlet_aside AS aside
+                    JOIN martlet_types AS types ON types.name = aside.type
+                WHERE types.number IN (\(numbers));
+            UPDATE martlet_records SET revision = -1 - revision
+                WHERE revision >= 0 AND type IN (\(numbers));
+            DELETE FROM martlet_records WHERE type NOT IN (\(numbers));
+            """)
     }
 
     /// Adds rows to the tables, in the caller's transaction and with capture off. Rows that a table
@@ -89,6 +109,7 @@ struct SnapshotRows {
     ) throws {
         let name = reader.schema.types[index].name
         let isHandled = applier.registry[name] != nil
+        let number = try store.number(ofType: name)
         let passed = try store.connection.prepare(
             "SELECT 1 FROM main.martlet_passed WHERE type = ?1 AND id = ?2")
         passed.bind(1, text: name)
@@ -104,6 +125,7 @@ struct SnapshotRows {
             if isHandled {
                 try applier.tell(entry, of: name, isWhole: true, revision: revision)
             } else if try selection == .all || applier.keptAside.record(name, id) == nil {
+                if let number { try applier.forget(number, id) }
                 try applier.keptAside.add(name, id, entry.attributes, revision: revision)
             }
         }

@@ -62,6 +62,10 @@ extension DeviceStore {
         guard let page = standing.tracesFrom else { return true }
         try checkWritable()
         if standing.staged?.snapshot == nil, standing.missing == nil { removeFetchedPart() }
+        if let reason = try missingTable() {
+            try noteFault(reason)
+            return true
+        }
         var table: String?
         do {
             guard try page > 0 || mergeIndexes(&table) else { return false }
@@ -80,6 +84,20 @@ extension DeviceStore {
             if busy == 1 { try noteFault(Self.isBeingRead) }
             return true
         }
+        do {
+            return try overwritePages(pages)
+        } catch let error as SQLiteError where error.isCorrupt {
+            try noteFault(
+                "the file is damaged: \(error.message). Begin with a new device file, and remove this one"
+            )
+            throw error
+        }
+    }
+
+    /// Overwrites the bytes of some pages that hold nothing, in one transaction.
+    /// - Returns: Whether nothing is left to do now.
+    private func overwritePages(_ pages: Int64) throws -> Bool {
+        let connection = applying.connection
         var version: Int64?
         let isAll = try changeStanding { standing in
             // Another process may have removed them, or other records.
@@ -94,7 +112,9 @@ extension DeviceStore {
             switch try connection.overwriteGaps(from: page, count: count) {
             case .logIsUsed: return true
             case .next(let page): standing.tracesFrom = page
-            case .done:
+            // Free pages that cannot be overwritten leave the file.
+            case .otherFormat where freePagesAreLeft(releasing: count): break
+            case .done, .otherFormat:
                 (standing.tracesFrom, standing.tracesFault) = (nil, nil)
                 sweep.beginnings = 0
             }
@@ -102,6 +122,44 @@ extension DeviceStore {
         }
         if !isAll { sweep.mark = Sweep.Mark(version, try ownChanges()) }
         return isAll
+    }
+
+    /// Releases free pages to the disk, in the caller's transaction.
+    /// - Returns: Whether there were any; false for a file that cannot shrink.
+    private func freePagesAreLeft(releasing count: Int64) -> Bool {
+        let connection = applying.connection
+        func free() -> Int64 { (try? connection.integer("PRAGMA freelist_count")) ?? 0 }
+        let before = free()
+        guard before > 0 else { return false }
+        try? connection.execute("PRAGMA incremental_vacuum(\(count))")
+        return free() < before
+    }
+
+    /// Returns why removed records may still be in the file if another program has renamed or dropped their
+    /// table; nil if no such table is missing.
+    private func missingTable() throws -> String? {
+        let connection = applying.connection
+        let present = applying.numbers.map(String.init).joined(separator: ", ")
+        let waiting = try connection.prepare(
+            """
+            SELECT number, name FROM martlet_types AS types WHERE number NOT IN (\(present)) AND EXISTS (
+                SELECT 1 FROM martlet_records WHERE type = types.number AND revision < 0) ORDER BY name
+            """
+        ).rows { (row) throws(SQLiteError) in (number: row.integer(0), name: row.text(1)) }
+        guard !waiting.isEmpty else { return nil }
+        let away = try NotedColumns(connection: connection).recorded().away
+        guard let (number, name) = waiting.first(where: { away[$0.number] != nil }) else {
+            return nil
+        }
+        let moves = try MovedTables(connection).away
+        guard let move = moves.first(where: { $0.number == number }) else {
+            return
+                "another program has renamed or dropped the table “\(name)”, from which records are to be removed;"
+                + " give it its own name back, or make it again, without records"
+        }
+        return
+            "another program has given the table “\(name)” the name “\(move.table)”, and records are to be removed"
+            + " from it; give it its own name back (ALTER TABLE … RENAME TO …)"
     }
 
     private static let isBeingRead = """

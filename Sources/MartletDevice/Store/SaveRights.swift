@@ -68,8 +68,8 @@ struct SaveRights {
     private func refusal(of address: RecordAddress, _ clause: String) -> StoreError {
         var error = StoreError(
             .permission,
-            "The rules do not allow this: \(clause). Nothing was saved. Leave the change out, or ask"
-                + " for the right to make it.")
+            "The rules do not allow this: \(clause). The change set was not saved. Leave the change out,"
+                + " or ask for the right to make it.")
         error.table = name(of: address)
         error.key = address.id
         return error

@@ -1,5 +1,6 @@
 import MartletModel
 import MartletStore
+import Synchronization
 
 /// The records of one change set of an import.
 struct ImportBatch: Sendable {
@@ -8,9 +9,25 @@ struct ImportBatch: Sendable {
     let rows: [[Value]]
     /// The number of the source's records that are written once this batch is.
     let done: Int
+    /// A hash of these records.
+    let written: String
     /// The types whose records were or will be imported.
     let sourced: Set<String>
     let schema: Schema
+    private let ids = WrittenIDs()
+
+    /// The ids of the rows, in their order, as far as they were written.
+    private final class WrittenIDs: Sendable {
+        let list = Mutex<[RecordID]>([])
+    }
+
+    /// Returns the position of the row that an error of the write is about; nil if it is not about one.
+    func row(refusedBy error: StoreError) -> Int? {
+        let ids = ids.list.withLock(\.self)
+        guard ids.count == rows.count else { return ids.count }
+        guard error.table == table.type.name, let key = error.key else { return nil }
+        return ids.firstIndex(of: key)
+    }
 
     /// Writes the records, their new ids and the progress of the source.
     /// - Returns: The new id for each given id.
@@ -27,6 +44,7 @@ struct ImportBatch: Sendable {
             let id = try context.insert(table.type.name, values, id: key)
             // Other records would refer to a missing record.
             guard id != .integer(0) else { throw Self.passedOver(table.type.name) }
+            ids.list.withLock { $0.append(id) }
             if let given {
                 own[given] = id
                 made.append((given, id))
@@ -54,6 +72,9 @@ struct ImportBatch: Sendable {
                 .text(table.type.name), .text(table.fingerprint), .integer(Int64(done)),
                 .integer(Int64(table.recordCount)),
             ])
+        try context.rows(
+            "INSERT OR REPLACE INTO martlet_import_written(type, fingerprint) VALUES (?, ?)",
+            [.text(table.type.name), .text(written)])
         return made
     }
 

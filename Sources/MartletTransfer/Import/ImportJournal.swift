@@ -12,6 +12,15 @@ struct ImportJournal: Sendable {
         /// The number of records written.
         let done: Int
         let total: Int
+        /// A hash of these records; nil if an older version wrote them.
+        let written: String?
+
+        /// Returns whether a source is the same, or the same up to the last record that was written: the rest
+        /// was corrected.
+        func isContinued(by table: ImportPlan.Table) -> Bool {
+            fingerprint == table.fingerprint
+                || done < total && written != nil && written == table.written
+        }
     }
 
     private static let tablesScript = [
@@ -30,6 +39,10 @@ struct ImportJournal: Sendable {
             n INTEGER PRIMARY KEY, type TEXT NOT NULL, id NOT NULL, attribute TEXT NOT NULL,
             target TEXT NOT NULL, given NOT NULL)
         """,
+        """
+        CREATE TABLE IF NOT EXISTS martlet_import_written(
+            type TEXT PRIMARY KEY, fingerprint TEXT NOT NULL) WITHOUT ROWID
+        """,
     ]
 
     func prepare() async throws {
@@ -42,7 +55,7 @@ struct ImportJournal: Sendable {
     func forget(_ types: [String]) async throws {
         try await client.write { context in
             for type in types {
-                for table in ["tables", "ids"] {
+                for table in ["tables", "ids", "written"] {
                     try context.rows(
                         "DELETE FROM martlet_import_\(table) WHERE type = ?", [.text(type)])
                 }
@@ -52,14 +65,21 @@ struct ImportJournal: Sendable {
 
     func tables() async throws -> [String: Table] {
         let rows = try await client.read { context in
-            try context.rows("SELECT type, fingerprint, done, total FROM martlet_import_tables")
+            try context.rows(
+                """
+                SELECT type, tables.fingerprint, done, total, written.fingerprint
+                FROM martlet_import_tables AS tables LEFT JOIN martlet_import_written AS written USING (type)
+                """)
         }
         var result: [String: Table] = [:]
         for row in rows {
             guard case .text(let type) = row.values[0], case .text(let hash) = row.values[1],
                 case .integer(let done) = row.values[2], case .integer(let total) = row.values[3]
             else { continue }
-            result[type] = Table(fingerprint: hash, done: Int(done), total: Int(total))
+            var written: String?
+            if case .text(let hash) = row.values[4] { written = hash }
+            result[type] = Table(
+                fingerprint: hash, done: Int(done), total: Int(total), written: written)
         }
         return result
     }

@@ -10,6 +10,9 @@ package struct ImportPlan: Sendable {
         package let recordCount: Int
         /// A hash that identifies the content.
         package let fingerprint: String
+        /// A hash of the records that an earlier import has written; nil if there was none, or if the source has
+        /// fewer.
+        let written: String?
     }
 
     /// The sources in the order of their import.
@@ -22,6 +25,7 @@ package struct ImportPlan: Sendable {
     ///
     /// - Parameters:
     ///   - known: The given ids of earlier imports, by type. References may name them too.
+    ///   - done: The number of records that an earlier import of each type has written.
     ///   - exists: Returns whether a record exists, for types without a source or an earlier
     ///     import.
     /// - Throws: `CSVFault` with the file, line and column of the first fault; `TransferError` if
@@ -30,6 +34,7 @@ package struct ImportPlan: Sendable {
     ///   memory.
     package init(
         sources: [any ImportSource], schema: Schema, known: [String: Set<RecordID>] = [:],
+        done: [String: Int] = [:],
         exists: (_ type: String, _ id: RecordID) throws -> Bool = { _, _ in false }
     ) throws {
         var check = ImportCheck(
@@ -37,7 +42,7 @@ package struct ImportPlan: Sendable {
         var tables: [Table] = []
         for type in try Self.ordered(sources, schema) {
             guard let source = sources.first(where: { $0.type == type.name }) else { continue }
-            tables.append(try check.read(source, type, exists: exists))
+            tables.append(try check.read(source, type, done: done[type.name], exists: exists))
         }
         try check.finish()
         self.tables = tables
@@ -107,13 +112,15 @@ private struct ImportCheck {
     }
 
     mutating func read(
-        _ source: any ImportSource, _ type: EntityType,
+        _ source: any ImportSource, _ type: EntityType, done: Int?,
         exists: (String, RecordID) throws -> Bool
     ) throws -> ImportPlan.Table {
         var cursor = try source.open(type)
         var count = 0
+        var written: String?
         while let values = try cursor.next() {
             count += 1
+            if count == done { written = String(cursor.fingerprint, radix: 16) }
             guard values.byteCount <= Limits.savedSetBytes else {
                 throw CSVFault(
                     file: source.label, line: cursor.line,
@@ -138,7 +145,7 @@ private struct ImportCheck {
         }
         return ImportPlan.Table(
             source: source, type: type, recordCount: count,
-            fingerprint: String(cursor.fingerprint, radix: 16))
+            fingerprint: String(cursor.fingerprint, radix: 16), written: written)
     }
 
     private mutating func addKey(

@@ -27,7 +27,8 @@ package struct Importer: Sendable {
     ///   - progress: Called after every change set.
     ///   - afterSet: Called after every change set with the number of sets so far, for example to
     ///     exchange with a server. An error stops the import, which can be continued later.
-    /// - Throws: `CSVFault`, `TransferError`, and the client's errors.
+    /// - Throws: `CSVFault`, `TransferError`, and the client's errors. If the device refuses a record, the
+    ///   `StoreError` names its line, and says how many records are saved.
     package func run(
         _ sources: [any ImportSource], schema: Schema,
         progress: (ImportProgress) -> Void = { _ in },
@@ -70,11 +71,11 @@ package struct Importer: Sendable {
         var known = maps.filter { !$0.value.isEmpty }.mapValues { Set($0.keys) }
         for source in sources { known[source.type] = nil }
         let wanted = try await existing(sources, schema, known: known)
-        let plan = try ImportPlan(sources: sources, schema: schema, known: known) { type, id in
-            wanted[type]?.contains(id) ?? false
-        }
+        let plan = try ImportPlan(
+            sources: sources, schema: schema, known: known, done: done.mapValues(\.done)
+        ) { type, id in wanted[type]?.contains(id) ?? false }
         for table in plan.tables {
-            guard let earlier = done[table.type.name], earlier.fingerprint != table.fingerprint
+            guard let earlier = done[table.type.name], !earlier.isContinued(by: table)
             else { continue }
             let state =
                 earlier.done < earlier.total
@@ -82,7 +83,8 @@ package struct Importer: Sendable {
                 : "another \(table.source.label) was imported before"
             throw TransferError(
                 "\(table.source.label): \(state). Bring the old file back to go on with it, or"
-                    + " import this one as new records with --again.")
+                    + " import this one as new records with --again. Only records that are not saved yet may"
+                    + " change.")
         }
         return plan
     }
@@ -113,9 +115,7 @@ package struct Importer: Sendable {
     private static func start(
         of table: ImportPlan.Table, _ done: [String: ImportJournal.Table]
     ) -> Int {
-        guard let earlier = done[table.type.name], earlier.fingerprint == table.fingerprint else {
-            return 0
-        }
+        guard let earlier = done[table.type.name] else { return 0 }
         return min(earlier.done, table.recordCount)
     }
 
@@ -131,11 +131,13 @@ package struct Importer: Sendable {
         var done = start
         while done < table.recordCount {
             var rows: [[Value]] = []
+            var lines: [Int] = []
             var bytes = 0
             while rows.count < options.setSize, bytes < Self.setBytes,
                 let values = try cursor.next()
             {
                 rows.append(values)
+                lines.append(cursor.line)
                 bytes += values.byteCount
             }
             guard !rows.isEmpty else {
@@ -144,10 +146,12 @@ package struct Importer: Sendable {
             }
             done += rows.count
             let batch = ImportBatch(
-                table: table, columns: cursor.columns, rows: rows, done: done, sourced: sourced,
-                schema: schema)
+                table: table, columns: cursor.columns, rows: rows, done: done,
+                written: String(cursor.fingerprint, radix: 16), sourced: sourced, schema: schema)
             let known = maps
-            let made = try await client.write { try batch.write($0, maps: known) }
+            let made = try await noting({ stop(of: $0, in: batch, lines) }) {
+                try await client.write { try batch.write($0, maps: known) }
+            }
             if isReferredTo {
                 for (given, id) in made { maps[table.type.name]?[given] = id }
             }
@@ -164,13 +168,69 @@ package struct Importer: Sendable {
     ) async throws {
         while true {
             let count = options.setSize
-            let filled = try await client.write { context in
-                try ImportBatch.fillReferences(context, count: count, maps: maps, schema: schema)
+            let filled = try await noting(stop(ofReference:)) {
+                try await client.write { context in
+                    try ImportBatch.fillReferences(
+                        context, count: count, maps: maps, schema: schema)
+                }
             }
             guard filled > 0 else { return }
             report.changeSets += 1
             try await afterSet(report.changeSets)
         }
+    }
+}
+
+// MARK: - Refused records
+
+extension Importer {
+    /// The place at which an import stopped.
+    private struct Stop {
+        /// The record or reference that was refused.
+        let place: String
+        /// The records that are saved.
+        let saved: String
+        let advice: String
+    }
+
+    /// Runs `body`. If the device refuses a value or a change, the error says where the import stopped.
+    private func noting<Result>(
+        _ stop: (StoreError) -> Stop, _ body: () async throws -> Result
+    ) async throws -> Result {
+        do {
+            return try await body()
+        } catch var error as StoreError
+            where [.correctTheValues, .askForTheRight].contains(error.remedy)
+        {
+            let (place, queued) = (stop(error), try await client.status().outbox)
+            error.message = """
+                \(place.place): \(error.message) \(place.saved); change sets that are queued: \(queued). \
+                \(place.advice), and run the import again: it continues there.
+                """
+            throw error
+        }
+    }
+
+    /// Returns the place of an error in a batch.
+    /// - Parameter lines: The line of each row.
+    private func stop(of error: StoreError, in batch: ImportBatch, _ lines: [Int]) -> Stop {
+        let (first, last) = (lines.first ?? 0, lines.last ?? 0)
+        let place =
+            batch.row(refusedBy: error).map { "line \(lines[$0])" } ?? "lines \(first) to \(last)"
+        let (saved, all) = (batch.done - batch.rows.count, batch.table.recordCount)
+        return Stop(
+            place: "\(batch.table.source.label), \(place)",
+            saved: saved == 0
+                ? "None of the file's \(all) records is saved"
+                : "Of the file's \(all) records, the first \(saved) are saved",
+            advice: "Correct the file from line \(first) on")
+    }
+
+    private func stop(ofReference error: StoreError) -> Stop {
+        Stop(
+            place: "A reference to a record that comes later in the files",
+            saved: "All records are saved, without this reference and those that follow",
+            advice: "Correct the cause")
     }
 }
 
