@@ -242,6 +242,7 @@ struct ViewedTeam {
         #expect(shown == expected, "\(seat.principal), rules \(rules ?? -1)")
         guard shown == expected else { throw SmallWorldError.closed }
         moved += Set(before).symmetricDifference(shown).count
+        if index % 2 == 1 { try expectNoImages(on: seat) }
         for set in try store.parked() {
             let reasons = [RefusalReason.stale, .permission, .dependency]
             #expect(
@@ -272,6 +273,37 @@ struct ViewedTeam {
                 shown.contains(name) || seats[index].own.contains(name),
                 "\(seats[index].principal) still has \(name)")
         }
+    }
+
+    /// Expects that a device keeps earlier values only of records that it has, of types that its user sees
+    /// whole, and of records that he deleted himself.
+    private func expectNoImages(on seat: Seat) throws {
+        let node = try #require(world.server.node)
+        guard let policies = node.policies else { return }
+        let extents = RowRights(policies, of: seat.principal, now: 0).extents()
+        let store = try seat.device.store.applying
+        let purge = Purge(store: store)
+        let confirmed = try Self.changes(in: "martlet_confirmed_changes", store)
+        let deleted = Set(confirmed.lazy.filter { $0.operation == .delete }.map(\.key))
+        let parked = try Self.changes(in: "martlet_parked_changes", store)
+        for change in parked + confirmed where change.base != nil && !deleted.contains(change.key) {
+            if case .integer(let id) = change.id, id < 0 { continue }
+            guard try purge.isAway(change.key) else { continue }
+            let name = try store.typeName(ofNumber: change.number)
+            let type = try #require(node.schema.index(of: name))
+            #expect(
+                extents[type] == .whole,
+                "\(seat.principal), rules \(rules ?? -1): a value of \(name) \(change.id) is kept")
+        }
+    }
+
+    private static func changes(in table: String, _ store: LocalStore) throws -> [StoredChange] {
+        let rows = try store.connection.prepare("SELECT DISTINCT sequence FROM \(table)")
+        var changes: [StoredChange] = []
+        while try rows.step() {
+            changes += try Outbox(store: store).changes(of: rows.integer(0), in: table)
+        }
+        return changes
     }
 
     /// Returns the names of records that stand in bytes.

@@ -109,6 +109,42 @@ struct ViewMoveTests {
     }
 
     @Test(
+        "a deleted record of a part is hidden, whether or not it left first, and one of a whole type is not",
+        arguments: StorageKind.all, [false, true])
+    func deleted(kind: StorageKind, leavesFirst: Bool) async throws {
+        let server = try await TestDataSet(
+            kind, Self.schema + "CREATE TABLE clubs (id INTEGER PRIMARY KEY, name TEXT);")
+        try server.secure(
+            by: Self.rules + """
+                CREATE POLICY every ON clubs USING (true);
+                CREATE POLICY add ON clubs TO office USING (true);
+                """)
+        try server.send(
+            SetText().create("players", "-1", #""name":"Pia""#)
+                .create("clubs", "-1", #""name":"Owls""#), as: Self.office)
+        let device = ViewedDevice("a1", Self.person("ann", "P"))
+        try device.exchange(with: server)
+        #expect(device.records.count == 2)
+        if leavesFirst {
+            try server.send(
+                SetText().update("players", "1", #""revision":1,"name":"Quin""#), as: Self.office)
+        }
+        let revision = leavesFirst ? 2 : 1
+        try server.send(
+            SetText().delete("players", "1", #""revision":\#(revision)"#)
+                .delete("clubs", "1", #""revision":1"#), as: Self.office)
+        try device.exchange(with: server)
+        #expect(device.records.isEmpty)
+        let answer = try SyncCoder.decodeAnswer(Array(device.heard.utf8))
+        let types = try #require(answer.changeSets.first).types
+        #expect(Set(types.map(\.name)) == ["players", "clubs"])
+        for changes in types {
+            #expect(changes.delete == [.integer(1)])
+            #expect(changes.hidden == (changes.name == "players" ? [.integer(1)] : []))
+        }
+    }
+
+    @Test(
         "the value of a new column arrives for the records of the view", arguments: StorageKind.all)
     func newColumn(kind: StorageKind) async throws {
         let server = try await Self.server(kind)

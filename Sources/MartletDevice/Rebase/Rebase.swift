@@ -67,7 +67,7 @@ struct Rebase {
     var seesPart = false
     /// Records that are known not to exist: deleted ones, and new ones of sets that are not applied.
     private var absent: Set<RecordKey> = []
-    /// Records that left the user's view. Some may be in it again.
+    /// Records that left the user's view, without those that he deleted. Some may be in it again.
     private(set) var hidden: Set<RecordKey> = []
 
     /// The revision that the tables have: first the device's, then that of the differences applied.
@@ -285,6 +285,7 @@ extension Rebase {
                 try noteCompacted(own, revision: revision)
             }
             try keepAssignedIDs(set)
+            try leaveDeleted(by: own)
             try ConfirmedSets(store: store, mostBytes: mostKeptBytes)
                 .keep(own, revision: revision, now: now)
             try outbox.remove(own.sequence)
@@ -335,6 +336,15 @@ extension Rebase {
             let id = try store.permanentID(of: change.key).map(RecordID.integer) ?? change.id
             let key = RecordKey(type: change.number, id: id)
             ownRevisions[key] = max(ownRevisions[key] ?? 0, revision)
+        }
+    }
+
+    /// Leaves what is kept of records that the user deleted himself: nobody hid them from him.
+    private mutating func leaveDeleted(by own: QueuedSet) throws {
+        guard !hidden.isEmpty else { return }
+        for change in try outbox.changes(of: own.sequence) where change.operation == .delete {
+            let id = try store.permanentID(of: change.key).map(RecordID.integer) ?? change.id
+            hidden.remove(RecordKey(type: change.number, id: id))
         }
     }
 

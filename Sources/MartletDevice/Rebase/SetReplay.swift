@@ -16,7 +16,10 @@ struct ReplayRefusal: Error {
 
     /// Returns the refusal of a change to a record that the user may not see any more.
     static func hidden(_ type: String) -> ReplayRefusal {
-        ReplayRefusal(.permission, "A record of \(type) is no longer among those that you may see.")
+        ReplayRefusal(
+            .permission,
+            "A record of \(type) is no longer among those that you may see; it may have been deleted."
+        )
     }
 
     /// Returns the refusal of a change to a record that another device has changed.

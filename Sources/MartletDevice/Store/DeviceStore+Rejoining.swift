@@ -93,7 +93,7 @@ extension DeviceStore {
         // This is not done earlier, because a device that keeps its history still needs the parts.
         if before.missing != nil { try PendingParts(store: applying).forgetPassed() }
         // Nobody says whether a record is lost or hidden, so a hidden one leaves no value either way.
-        // The user may have come to see a part meanwhile.
+        // His rights may have changed with the history, too.
         let seesPart = before.view ?? 0 != 0 || asked.showsPart
         let present = before.isForView || seesPart ? try Purge(store: applying).confirmed() : []
         var work = LostWork(

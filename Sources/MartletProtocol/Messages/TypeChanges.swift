@@ -11,7 +11,8 @@ public struct TypeChanges: Hashable, Sendable {
     /// The ids of deleted records.
     public var delete: [RecordID]
     /// Down only, in a difference: the ids among `delete` of records that left the view of the
-    /// device's user before they were deleted, if they were.
+    /// device's user, or that were deleted while it showed a part of their type. A device keeps no
+    /// earlier values of them.
     public var hidden: [RecordID] = []
     /// The entries of the records. Every entry's id occurs in one of the three lists. A created or
     /// updated record has exactly one entry, a deleted one at most one (its `revision`).

@@ -19,7 +19,8 @@ package struct DifferencePart: Sendable {
         package let revision: Revision
         /// All values that are not null; nil if the record is gone.
         package let attributes: Attributes?
-        /// True if the record is gone from the view of the device's user, and not deleted.
+        /// True if the record is gone from a view that shows a part of its type: it left the view, or was
+        /// deleted.
         package let isHidden: Bool
 
         package init(

@@ -3,8 +3,9 @@ internal import MartletModel
 /// The SQL that lists the records of a difference for people who see a part of the data set.
 ///
 /// It has the columns `position`, `type` (a number in Martlet's tables), `id`, `own` (the record's
-/// revision), `gone` and `hidden` (gone, and not deleted), and each record at most once for each
-/// position. A record is listed
+/// revision), `gone` and `hidden` (gone from a part of its type), and each record at most once for each
+/// position. A deleted record of a part is hidden, too: it may have left the view before, and nobody knows.
+/// A record is listed
 ///
 /// - at its own revision, if the view showed it by then;
 /// - at the revision at which the view began to show it, or to hide it (then it is gone);
@@ -197,7 +198,7 @@ package struct ViewScan {
             WHERE p.view > 0 AND p.type = r.type AND w.view = p.view AND w.id = r.id
             """
         return """
-            SELECT r.revision, r.type, r.id, r.revision, r.deleted, FALSE FROM \(changed) \
+            SELECT r.revision, r.type, r.id, r.revision, r.deleted, r.deleted FROM \(changed) \
             AND r.revision > \(d.since) AND w.shown AND w.moved <= r.revision
             """
     }
@@ -208,15 +209,14 @@ package struct ViewScan {
         return [
             """
             SELECT w.moved, p.type, w.id, coalesce(r.revision, w.moved), \
-            coalesce(r.deleted OR NOT w.shown, TRUE), \
-            coalesce(NOT w.shown AND (NOT r.deleted OR r.revision > w.moved), FALSE) \
+            coalesce(r.deleted OR NOT w.shown, TRUE), coalesce(r.deleted OR NOT w.shown, TRUE) \
             FROM \(parts) AS p CROSS JOIN \(d.members) AS w \
             LEFT JOIN \(d.records) AS r ON r.type = p.type AND r.id = w.id \
             WHERE p.view > 0 AND w.view = p.view AND w.moved > \(d.since) \
             AND (w.shown AND r.revision < w.moved OR NOT w.shown AND w.moved > p.given)
             """,
             """
-            SELECT a.revision, a.type, a.id, r.revision, r.deleted, FALSE \
+            SELECT a.revision, a.type, a.id, r.revision, r.deleted, r.deleted AND p.view > 0 \
             FROM \(d.announced) AS a CROSS JOIN \(d.records) AS r CROSS JOIN \(parts) AS p \(member) \
             WHERE a.revision > \(d.since) AND r.type = a.type AND r.id = a.id \
             AND p.type = r.type AND r.revision <= \(d.since) \
@@ -233,7 +233,7 @@ package struct ViewScan {
             """
         return [
             """
-            SELECT \(d.since) + 1, m.type, r.id, r.revision, r.deleted, FALSE \
+            SELECT \(d.since) + 1, m.type, r.id, r.revision, r.deleted, r.deleted \
             FROM \(moves) AS m CROSS JOIN \(d.members) AS w CROSS JOIN \(d.records) AS r \
             WHERE m.view > 0 AND w.view = m.view AND w.shown AND w.moved <= \(d.since) \
             AND r.type = m.type AND r.id = w.id AND r.revision <= \(d.since) AND \(unsure)
