@@ -32,9 +32,11 @@ extension DeviceNode {
             guard try store.dataSet != nil else {
                 return halt(SyncError(.wrongDataSet, problem.detail))
             }
-            // If changes are staged, the server has refused their revision, and not the device's own.
-            let newest = standing.newestOfHistory
-            return try search(below: standing.staged == nil ? newest : newest + 1, now: now)
+            // If changes are staged, the server has refused their revision, and not the device's own. A
+            // device that fetches everything does not name its own, either.
+            let isOwn = standing.staged == nil && standing.rejoining == nil
+            return try search(
+                below: isOwn ? standing.newestOfHistory : standing.endOfHistory, now: now)
         } catch {
             return pause(storageError(error))
         }
@@ -72,11 +74,14 @@ extension DeviceNode {
                 state = .idle
                 return start(now: now)
             }
+            // A device that comes back to a restored server does not take its lost sets for accepted ones,
+            // although the user's view changes meanwhile.
+            let restored = standing.isForView ? nil : standing.rejoining
             // A file that was emptied has the sets of the revision that it had, too.
-            let common = max(standing.newestOfHistory, standing.refetching?.goal ?? 0)
+            let common = restored ?? max(standing.newestOfHistory, standing.refetching?.goal ?? 0)
             guard
                 try store.beginRejoining(
-                    upTo: common, isForView: true, owner: owner, now: now)
+                    upTo: common, isForView: restored == nil, owner: owner, now: now)
             else {
                 return pause(SyncError(.busy, "Another process took over the exchange."))
             }
@@ -106,10 +111,12 @@ extension DeviceNode {
             // A device that has the server's history looked for it only because it was stopped while it
             // replaced the rows of another view.
             let standing = try store.standing
-            let isForView = standing.isForView && found.low == standing.newestOfHistory
+            let newest = standing.newestOfHistory
             guard
                 try store.beginRejoining(
-                    upTo: found.low, isForView: isForView, owner: owner, now: now)
+                    // The server may have the end of an answer whose first entries the device has.
+                    upTo: min(found.low, newest),
+                    isForView: standing.isForView && found.low >= newest, owner: owner, now: now)
             else {
                 return pause(SyncError(.busy, "Another process took over the exchange."))
             }

@@ -51,7 +51,7 @@ extension DeviceNode {
                 !standing.mustReplaceRows
             {
                 if standing.hasAppliedSlices {
-                    return try search(below: standing.newestOfHistory + 1, now: now)
+                    return try search(below: standing.endOfHistory, now: now)
                 }
                 try store.stopRejoining()
             }

@@ -238,6 +238,16 @@ extension Outbox {
             """)
     }
 
+    /// Stores the hash of the end of an answer while the tables have only its first entries. Sets that
+    /// are made meanwhile rest on no revision whose hash is known, and this one is the next.
+    func note(_ end: HistoryMark) throws {
+        let note = try store.connection.statement(
+            "INSERT OR IGNORE INTO martlet_lineages(revision, lineage) VALUES (?, ?)")
+        note.bind(1, integer: end.revision)
+        note.bind(2, text: end.lineage)
+        try note.run()
+    }
+
     /// Stores the hash as `noteLineage` does. If many hashes are stored, it deletes every second
     /// one of the older ones, apart from those at which a set was made.
     func markLineage() throws {

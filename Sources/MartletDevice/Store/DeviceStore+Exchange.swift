@@ -100,7 +100,11 @@ extension DeviceStore {
                         sets, from: &standing, on: sources, reaching: reaching, lineage: lineage,
                         before: end, dataSet: dataSet, now: now)
                 }
-            if lineage != nil { try Outbox(store: applying).markLineage() }
+            if lineage != nil {
+                try Outbox(store: applying).markLineage()
+            } else if let end, standing.former == nil {
+                try Outbox(store: applying).note(end)
+            }
             try applying.setState("lastExchange", .integer(now))
             observer?.applyingWillCommit(report)
             return report

@@ -11,11 +11,13 @@ internal import SQLiteRecords
 /// own tables, and takes it over in one transaction, under its own work. It never does this with
 /// another data set: a server refuses another data set before it compares histories.
 extension DeviceStore {
-    /// Returns the middle one of the revisions between two whose hash the device remembers; nil if
-    /// there is none.
-    func checkpoint(
-        between low: Revision, and high: Revision
-    ) throws -> (revision: Revision, lineage: String)? {
+    /// Returns a revision between two whose hash the device remembers: its newest one, or the middle
+    /// one of the others; nil if there is none. With the newest one, a device that has the server's
+    /// history is done, and not every newest one is stored among the others.
+    func checkpoint(between low: Revision, and high: Revision) throws -> HistoryMark? {
+        if let newest = try standing.newestMark, low < newest.revision, newest.revision < high {
+            return newest
+        }
         let range = "FROM martlet_lineages WHERE revision > ?1 AND revision < ?2"
         let find = try applying.connection.statement(
             """
@@ -25,12 +27,13 @@ extension DeviceStore {
         find.bind(1, integer: low)
         find.bind(2, integer: high)
         defer { find.reset() }
-        return try find.step() ? (find.integer(0), find.text(1)) : nil
+        return try find.step()
+            ? HistoryMark(revision: find.integer(0), lineage: find.text(1)) : nil
     }
 
     /// Builds a request that asks only whether the server's history has a revision.
     func gatherProbe(
-        at checkpoint: (revision: Revision, lineage: String), owner: String,
+        at checkpoint: HistoryMark, owner: String,
         isGone: (_ owner: String) -> Bool, lease: Int64, name: String, now: Int64
     ) throws -> Gathered {
         try inApplyingTransaction {

@@ -158,6 +158,15 @@ extension Standing {
     /// The newest revision of the history that the queued sets were made in.
     var newestOfHistory: Revision { former?.revision ?? refetching?.goal ?? revision }
 
+    /// The newest revision of that history whose hash is known; nil if there is none. It is newer than the
+    /// tables if they have only the first entries of an answer.
+    var newestMark: HistoryMark? {
+        former ?? lineage.map { HistoryMark(revision: revision, lineage: $0) } ?? partOf
+    }
+
+    /// The first revision after everything that is known of that history.
+    var endOfHistory: Revision { max(newestOfHistory, newestMark?.revision ?? 0) + 1 }
+
     /// The revision that the queued sets may have seen, while the device fetches everything again; 0 if
     /// it does not.
     private var goal: Revision { rejoining ?? refetching?.goal ?? 0 }
@@ -277,8 +286,7 @@ extension Standing {
         if reached > 0, refetching == nil {
             refetching = Refetching(goal: reached)
             // The file may have been emptied before, without a confirmation since.
-            let own = lineage.map { HistoryMark(revision: revision, lineage: $0) }
-            former = former ?? own ?? partOf ?? mark
+            former = newestMark ?? mark
         }
         refetching?.isConfirmed = false
         (revision, lineage, partOf) = (0, nil, nil)

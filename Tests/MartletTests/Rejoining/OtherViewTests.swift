@@ -86,6 +86,120 @@ struct OtherViewTests {
         #expect(try world.device.rows("SELECT id FROM teams") == [])
     }
 
+    private static let otherHistory = SyncCoder.encode(
+        Problem(status: 409, kind: "lineage", detail: "The device has another history."))
+
+    private static func team(_ number: Int64, at revision: Revision) -> ChangeSet {
+        .entry(revision, .created("teams", number, at: revision, ["name": "Falcons"]))
+    }
+
+    private func refuse(
+        _ world: NodeFixture, _ exchange: Int, _ body: [UInt8]
+    ) throws -> (exchange: Int, request: SyncRequest) {
+        let told = world.handle(
+            .answered(exchange: exchange, status: 409, body: body, retryAfter: nil))
+        return try #require(try told.sent)
+    }
+
+    /// Gives a device rows beyond its revision, tells it of another view, and stops it before the next
+    /// answer.
+    /// - Returns: Its next request.
+    private func stopSliced(
+        _ world: NodeFixture, _ verdicts: [ChangeSet] = []
+    ) throws -> (exchange: Int, request: SyncRequest) {
+        let asked = try #require(try world.handle(.wake(isUrgent: true)).sent)
+        _ = try world.answer(asked.exchange, 9, [Self.players(1...9)] + verdicts)
+        #expect(try world.device.store.slicedUpTo == 9)
+        _ = world.node.stop()
+        let second = try #require(try world.handle(.wake(isUrgent: true)).sent)
+        let lost = try refuse(world, second.exchange, Self.otherView)
+        #expect(lost.request.maxRevision == 0)
+        _ = world.handle(.failed(exchange: lost.exchange, SyncError(.offline, "lost")))
+        _ = world.node.stop()
+        return try #require(try world.handle(.wake(isUrgent: true)).sent)
+    }
+
+    @Test(
+        "keeps its history if it has an answer only in part, unless the server was restored",
+        arguments: [false, true])
+    func betweenEntries(isRestored: Bool) throws {
+        let world = NodeFixture(try DeviceFixture()) { $0.sliceRecords = 1 }
+        let store = world.device.store
+        let first = try #require(try world.handle(.wake(isUrgent: true)).sent)
+        _ = try world.answer(first.exchange, 2, [Self.team(1, at: 2)])
+        // It stops after the first of two entries, and its user changes that record.
+        let second = try #require(try world.handle(.wake(isUrgent: true)).sent)
+        _ = try world.answer(second.exchange, 5, [Self.team(2, at: 3), Self.team(3, at: 5)])
+        #expect(try store.revision == 3 && store.standing.lineage == nil)
+        _ = world.node.stop()
+        try world.device.write { try $0.update("teams", .integer(2), ["city": "Bergen"]) }
+        let own = try store.queuedIdentifiers()
+        let verdict = ChangeSet.entry(7, own: own[0])
+
+        let probe = try stopSliced(world, [verdict])
+        #expect(probe.request.maxRevision == 5 && probe.request.lineage == "l5")
+        guard !isRestored else {
+            let older = try refuse(world, probe.exchange, Self.otherHistory)
+            #expect(older.request.maxRevision == 2 && older.request.lineage == "l2")
+            _ = try refuse(world, older.exchange, Self.otherView)
+            #expect(try store.standing.rejoining == 2 && !store.standing.isForView)
+            return
+        }
+        let all = try refuse(world, probe.exchange, Self.otherView)
+        #expect(all.request.maxRevision == 0 && all.request.goal == 3)
+        #expect(try store.standing.rejoining == 3 && store.standing.isForView)
+        let rest = try #require(
+            try world.answer(all.exchange, 9, [Self.players(3...3)]).sent)
+        #expect(rest.request.changeSets.map(\.identifier) == own)
+        var told = try world.answer(rest.exchange, 9, [verdict])
+        while told.actions.contains(where: { if case .applyNext = $0 { true } else { false } }) {
+            told = world.handle(.applyNext(exchange: rest.exchange))
+        }
+        #expect(told.error == nil)
+        #expect(try store.outboxCount == 0 && store.parked().isEmpty)
+        #expect(try world.device.rows("SELECT id FROM players") == [[3]])
+    }
+
+    @Test("asks first for the newest revision of its history, also if the stream brought it there")
+    func afterStream() throws {
+        let world = NodeFixture(try DeviceFixture()) { $0.sliceRecords = 2 }
+        let store = world.device.store
+        let first = try #require(try world.handle(.wake(isUrgent: true)).sent)
+        _ = try world.answer(first.exchange, 2, [Self.team(1, at: 2)])
+        let batch = DeltaBatch(from: 2, deltas: [], nextVersion: 4, dataSet: "d", lineage: "l4")
+        _ = try store.apply(batch, now: 3_000)
+        let probe = try stopSliced(world)
+        #expect(probe.request.maxRevision == 4 && probe.request.lineage == "l4")
+        _ = try refuse(world, probe.exchange, Self.otherView)
+        #expect(try store.standing.rejoining == 4 && store.standing.isForView)
+    }
+
+    @Test("goes on with what it found out of a restored server, and of the view")
+    func restoredMeanwhile() throws {
+        let world = NodeFixture(try DeviceFixture())
+        let store = world.device.store
+        for revision: Revision in [2, 4] {
+            let sent = try #require(try world.handle(.wake(isUrgent: true)).sent)
+            _ = try world.answer(sent.exchange, revision, [Self.team(revision, at: revision)])
+        }
+        var sent = try #require(try world.handle(.wake(isUrgent: true)).sent)
+        sent = try refuse(world, sent.exchange, Self.otherView)
+        #expect(sent.request.maxRevision == 0 && sent.request.goal == 4)
+        // This is not about the device's own revision, which the request does not name.
+        sent = try refuse(world, sent.exchange, Self.otherHistory)
+        #expect(sent.request.maxRevision == 4 && sent.request.lineage == "l4")
+        sent = try refuse(world, sent.exchange, Self.otherHistory)
+        #expect(sent.request.maxRevision == 2 && sent.request.lineage == "l2")
+        sent = try #require(try world.answer(sent.exchange, 6).sent)
+        #expect(try store.standing.rejoining == 2 && !store.standing.isForView)
+        sent = try #require(
+            try world.answer(sent.exchange, 9, more: true, [Self.players(1...2)]).sent)
+        #expect(sent.request.maxRevision == 9)
+        sent = try refuse(world, sent.exchange, Self.otherView)
+        #expect(sent.request.maxRevision == 0 && sent.request.goal == 2)
+        #expect(try store.standing.rejoining == 2 && !store.standing.isForView)
+    }
+
     private struct Stopped: Error {}
 
     @Test("does not send sets again that the server has, if it was emptied between two revisions")

@@ -136,6 +136,46 @@ struct RejoiningTests {
         #expect(try mine.store.parked().map(\.reason) == [.stale])
     }
 
+    @Test("a set that was made between two entries of an answer is not lost if the backup has it")
+    func madeBetweenEntries() throws {
+        let (world, mine, other) = try world("made-between")
+        for number in 1...3 {
+            try other.write { try $0.update("teams", .integer(Int64(number)), ["city": "Rome"]) }
+        }
+        try other.sync(with: world.server)
+        // Each answer has all entries.
+        world.server.pace.answerBytes = 64 << 10
+        world.server.close()
+        try world.server.open()
+        mine.pace.sliceRecords = 1
+        mine.isAlone = true
+        mine.close()
+        try mine.open()
+        #expect(throws: Stopped.self) {
+            try mine.sync(with: world.server) {
+                if try $0.revision == 4 { throw Stopped() }
+            }
+        }
+        mine.close()
+        try mine.open()
+        try mine.write { try $0.update("teams", .integer(1), ["name": "Mine 1"]) }
+        try mine.sync(with: world.server, lost: 1)
+        let backup = try world.restoredServer()
+        try other.write { try $0.insert("teams", ["name": "Lost"]) }
+        try other.sync(with: world.server)
+        try mine.sync(with: world.server)
+        // On the backup, somebody changes the record on top of the set.
+        let third = try world.device()
+        try third.sync(with: backup)
+        try third.write { try $0.update("teams", .integer(1), ["city": "Bergen"]) }
+        try third.sync(with: backup)
+        try mine.sync(with: backup)
+        #expect(mine.errors.isEmpty)
+        #expect(try mine.store.parked().isEmpty && mine.store.outboxCount == 0)
+        #expect(try mine.store.confirmedState() == third.store.confirmedState())
+        #expect(try teams(mine) == ["1 Mine 1", "2 Team 2", "3 Team 3"])
+    }
+
     private struct Stopped: Error {}
 
     @Test("a history that was overwritten since: edits of what others changed wait for a person")

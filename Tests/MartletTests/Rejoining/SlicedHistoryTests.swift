@@ -86,6 +86,24 @@ struct SlicedHistoryTests {
         try Self.expectRestored(again, next.exchange)
     }
 
+    @Test("a device between two entries of an answer goes back no further than these")
+    func betweenEntries() throws {
+        let world = NodeFixture(try DeviceFixture()) { $0.sliceRecords = 1 }
+        let first = try #require(try world.handle(.wake(isUrgent: true)).sent)
+        let teams: [ChangeSet] = [2, 3, 4].map {
+            .entry($0, .created("teams", $0, at: $0, ["name": "Falcons"]))
+        }
+        _ = try world.answer(first.exchange, 4, teams)
+        #expect(try world.device.store.revision == 2)
+        _ = world.node.stop()
+        try Self.slice(world)
+        let probe = try Self.refuse(world)
+        #expect(probe.request.maxRevision == 4 && probe.request.lineage == "l4")
+        let next = try #require(try world.answer(probe.exchange, 5).sent)
+        #expect(next.request.maxRevision == 0 && next.request.goal == 2)
+        try Self.expectRestored(world, next.exchange)
+    }
+
     @Test("a device at a revision that both histories share keeps no row of the lost one")
     func sharedRevision() throws {
         let world = NodeFixture(try DeviceFixture()) { $0.sliceRecords = 2 }
