@@ -29,7 +29,9 @@ extension RequestHandler {
             guard let name = try items.name("upload"),
                 let from = try items.integer("from", in: 0...bytes),
                 let total = try items.integer("total", in: 1...bytes)
-            else { throw Problem.malformed("A piece of a body needs “upload”, “from” and “total”.") }
+            else {
+                throw Problem.malformed("A piece of a body needs “upload”, “from” and “total”.")
+            }
             let key = UploadShelf.Key(
                 token: token.identifier, name: name,
                 party: token.user.map { "\(token.dataSet) \($0)" })
