@@ -348,6 +348,16 @@ struct StandingTests {
                 dataSet: "d", refetching: .init(goal: 5), former: .init(revision: 5, lineage: "l5"))
         ),
         StandingCase(
+            "emptied, of somebody who sees a part",
+            .inStep.with {
+                $0.view = 7
+                $0.empty(mark: nil)
+            },
+            Standing(
+                dataSet: "d", refetching: .init(goal: 5), former: .init(revision: 5, lineage: "l5"),
+                view: 7, owesReceipt: true)
+        ),
+        StandingCase(
             "emptied without a lineage",
             .inStep.with {
                 $0.lineage = nil

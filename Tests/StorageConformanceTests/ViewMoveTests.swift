@@ -395,6 +395,9 @@ struct ViewMoveTests {
         }
         #expect(try Self.states(server)[1] == "user:ann confirmed")
         #expect(server.node.head == head)
+        // It has confirmed, and has nothing, so that its confirmation counts up to there.
+        try Self.begin(device, as: seesQ, with: server)
+        #expect(try Self.states(server)[0] == "user:ann confirmed")
         // Memory does not know what other processes have given to a device that has nothing.
         let request = try server.admitted(
             #"{"clientId":"a1","maxRevision":0,"changeSets":[]}"#, as: seesQ)

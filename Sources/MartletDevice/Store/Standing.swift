@@ -291,6 +291,8 @@ extension Standing {
         refetching?.isConfirmed = false
         (revision, lineage, partOf) = (0, nil, nil)
         (slicedUpTo, missing) = (nil, nil)
+        // To the server, the device is an older copy until it has everything again.
+        if view ?? 0 != 0 { owesReceipt = true }
     }
 
     /// Notes that the server's history is the former one. If nothing is to be fetched again, there

@@ -120,6 +120,12 @@ package final class EmbeddedLog: LogSource {
         }
     }
 
+    package func confirmation(of device: Int64) throws(StorageFault) -> Revision? {
+        try reading { (connection) throws(SQLiteError) in
+            try EmbeddedViews.confirmation(of: device, on: connection)
+        }
+    }
+
     package func entries(at revisions: [Revision]) throws(StorageFault) -> [LogEntry] {
         try reading { (connection) throws(SQLiteError) in
             let statement = try connection.statement(

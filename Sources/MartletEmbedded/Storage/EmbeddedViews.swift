@@ -257,12 +257,38 @@ struct EmbeddedViews: ViewStorage {
         try give(view, to: identity, at: revision)
     }
 
-    func lastGiven(toDevices devices: [Int64]) throws(StorageFault) -> [Int64: Int64] {
-        var last: [Int64: Int64] = [:]
+    func notes(ofDevices devices: [Int64]) throws(StorageFault) -> [Int64: DeviceNote] {
+        var notes: [Int64: DeviceNote] = [:]
         for device in devices {
-            last[device] = try given(to: DevicePurges.identity(ofDevice: device)).first?.key
+            let view = try given(to: DevicePurges.identity(ofDevice: device)).first?.key
+            let confirmed = try store.working { (session) throws(SQLiteError) in
+                try Self.confirmation(of: device, on: session.connection)
+            }
+            guard view != nil || confirmed != nil else { continue }
+            notes[device] = DeviceNote(view: view ?? View.everything, confirmed: confirmed)
         }
-        return last
+        return notes
+    }
+
+    /// Returns the revision up to which a device's confirmation counts; nil if none counts.
+    static func confirmation(
+        of device: Int64, on connection: Connection
+    ) throws(SQLiteError) -> Revision? {
+        let find = try connection.statement(
+            "SELECT revision FROM martlet_purges WHERE device = ?1 AND view > 0")
+        defer { find.reset() }
+        find.bind(1, integer: device)
+        return try find.step() ? find.integer(0) : nil
+    }
+
+    func limit(
+        confirmationOf device: Int64, to revision: Revision?
+    ) throws(StorageFault) {
+        try store.working { (session) throws(SQLiteError) in
+            let change = revision.map { "revision = \($0)" } ?? "view = \(DevicePurges.outdated)"
+            try session.connection.run(
+                "UPDATE martlet_purges SET \(change) WHERE device = \(device)")
+        }
     }
 
     func note(_ receipt: PurgeReceipt, of device: Int64, now: Int64) throws(StorageFault) {

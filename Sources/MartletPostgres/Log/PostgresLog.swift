@@ -114,6 +114,15 @@ package final class PostgresLog: LogSource {
         }
     }
 
+    package func confirmation(of device: Int64) throws(StorageFault) -> Revision? {
+        try connection.reading { (connection, _) throws(PostgresError) in
+            let rows = try connection.query(
+                "SELECT revision FROM _martlet.purges WHERE device = $1 AND view > 0",
+                [.integer(device)])
+            return rows.count == 1 ? try rows.integer(0, 0) : nil
+        }
+    }
+
     package func difference(
         _ request: DifferenceRequest, limit: () -> Revision
     ) throws(StorageFault) -> DifferencePart {

@@ -259,20 +259,40 @@ struct PostgresViews: ViewStorage {
         }
     }
 
-    func lastGiven(toDevices devices: [Int64]) throws(StorageFault) -> [Int64: Int64] {
+    func notes(ofDevices devices: [Int64]) throws(StorageFault) -> [Int64: DeviceNote] {
         try store.working { (session) throws(PostgresError) in
-            let names = devices.map { DevicePurges.identity(ofDevice: $0) }
-            let numbers = Dictionary(zip(names, devices)) { first, _ in first }
             let rows = try run(
                 PostgresStatement(
-                    "SELECT principal, view FROM _martlet.given WHERE principal = ANY ($1::text[])",
-                    [PendingWrites.texts(names)]), on: session)
-            var last: [Int64: Int64] = [:]
+                    """
+                    SELECT d.number, g.view, p.revision \
+                    FROM unnest($1::bigint[], $2::text[]) AS d(number, name) \
+                    LEFT JOIN _martlet.given AS g ON g.principal = d.name \
+                    LEFT JOIN _martlet.purges AS p ON p.device = d.number AND p.view > 0 \
+                    WHERE g.view IS NOT NULL OR p.revision IS NOT NULL
+                    """,
+                    [
+                        PendingWrites.integers(devices),
+                        PendingWrites.texts(devices.map { DevicePurges.identity(ofDevice: $0) }),
+                    ]), on: session)
+            var notes: [Int64: DeviceNote] = [:]
             for row in 0..<rows.count {
-                guard let device = numbers[try rows.text(row, 0)] else { continue }
-                last[device] = try rows.integer(row, 1)
+                notes[try rows.integer(row, 0)] = DeviceNote(
+                    view: rows.isNull(row, 1) ? View.everything : try rows.integer(row, 1),
+                    confirmed: rows.isNull(row, 2) ? nil : try rows.integer(row, 2))
             }
-            return last
+            return notes
+        }
+    }
+
+    func limit(
+        confirmationOf device: Int64, to revision: Revision?
+    ) throws(StorageFault) {
+        try store.working { (session) throws(PostgresError) in
+            let column = revision == nil ? "view" : "revision"
+            _ = try run(
+                PostgresStatement(
+                    "UPDATE _martlet.purges SET \(column) = $2 WHERE device = $1",
+                    [.integer(device), .integer(revision ?? DevicePurges.outdated)]), on: session)
         }
     }
 

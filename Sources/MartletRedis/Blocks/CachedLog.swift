@@ -135,6 +135,10 @@ package final class CachedLog: LogSource {
         try source.hash(at: revision)
     }
 
+    package func confirmation(of device: Int64) throws(StorageFault) -> Revision? {
+        try source.confirmation(of: device)
+    }
+
     package func entries(at revisions: [Revision]) throws(StorageFault) -> [LogEntry] {
         try source.entries(at: revisions)
     }

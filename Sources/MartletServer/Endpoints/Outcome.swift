@@ -1,6 +1,7 @@
 internal import HTTPKit
 internal import MartletModel
 internal import MartletProtocol
+internal import MartletServerCore
 
 /// The outcome of a request: the answer, and the facts for the log and the metrics.
 struct Outcome: Sendable {
@@ -9,6 +10,8 @@ struct Outcome: Sendable {
     var endpoint = "other"
     /// The problem's kind; “ok” if there is no problem.
     var kind = "ok"
+    /// The view for which an answer was made.
+    var view = AnsweredView()
     /// The token's identifier, once it is known to be good.
     var token: String?
     var dataSet: String?

@@ -22,29 +22,31 @@ extension RequestHandler {
     /// then each answer says how many bytes have arrived.
     private func inPieces(_ request: HTTPRequest, _ token: TokenRecord) async -> Outcome {
         guard request.query != nil else { return await sync(request, token) }
-        do throws(Problem) {
+        do {
             let items = try QueryItems(
                 request.query, names: ["upload", "from", "total", "answer", "most"])
             let bytes = Int64(Limits.requestBytes)
             guard let name = try items.name("upload"),
                 let from = try items.integer("from", in: 0...bytes),
                 let total = try items.integer("total", in: 1...bytes)
-            else { throw .malformed("A piece of a body needs “upload”, “from” and “total”.") }
+            else {
+                throw Problem.malformed("A piece of a body needs “upload”, “from” and “total”.")
+            }
             let key = UploadShelf.Key(
                 token: token.identifier, name: name,
                 party: token.user.map { "\(token.dataSet) \($0)" })
             let (received, whole) = uploads.add(
                 request.body, at: Int(from), of: Int(total), key)
-            guard let whole else {
-                let text = [UInt8]("{\"received\":\(received)}".utf8)
-                var outcome = Outcome.json(text, gzip: nil)
-                outcome.response.status = 202
-                return outcome
-            }
+            guard let whole else { return Self.received(received) }
             let answer = try items.integer("answer", in: 0...Int64(Limits.inflatedBytes))
             let most = try items.integer("most", in: 1...Int64(Limits.inflatedBytes))
             // If the line was cut, the kept answer is sent again from there.
             if let answer, answer > 0, let kept = uploads.answer(key) {
+                guard try await maySend(kept, to: token, key) else {
+                    // The device sends its request again, and gets another answer.
+                    uploads.remove(key)
+                    return Self.received(0)
+                }
                 return Self.piece(of: kept, from: Int(answer), most: Int(most ?? 1))
             }
             var all = request
@@ -56,7 +58,7 @@ extension RequestHandler {
             let kept = UploadShelf.Answer(
                 status: response.status,
                 isGzip: response.headers.contains { $0.name == "Content-Encoding" },
-                bytes: Array(response.body.joined()))
+                bytes: Array(response.body.joined()), view: outcome.view)
             uploads.keep(kept, key)
             var first = Self.piece(of: kept, from: 0, most: Int(most))
             (first.accepted, first.refused, first.device) =
@@ -64,8 +66,30 @@ extension RequestHandler {
             first.kind = outcome.kind
             return first
         } catch {
-            return Outcome(error)
+            return failed(error, token.dataSet)
         }
+    }
+
+    /// Returns whether the user may be sent the rest of an answer. Since it was made, records may have left
+    /// his view.
+    private func maySend(
+        _ kept: UploadShelf.Answer, to token: TokenRecord, _ key: UploadShelf.Key
+    ) async throws -> Bool {
+        // A problem has no records.
+        guard kept.status == 200 else { return true }
+        let view = try await dataSets.use(token.dataSet) { service in
+            try await service.stillShows(kept.view, to: token.principal)
+        }
+        guard let view else { return false }
+        if view != kept.view { uploads.renew(view, key) }
+        return true
+    }
+
+    /// Returns the answer to a piece of a body of which some bytes are missing.
+    private static func received(_ count: Int) -> Outcome {
+        var outcome = Outcome.json([UInt8]("{\"received\":\(count)}".utf8), gzip: nil)
+        outcome.response.status = 202
+        return outcome
     }
 
     /// Returns some bytes of an answer, with its status, coding and length in a header field.
@@ -126,6 +150,7 @@ extension RequestHandler {
         }
         outcome.accepted = answer.accepted
         outcome.refused = refused.count
+        outcome.view = answer.view
         if answer.isDifference { metrics.countDifference() }
         metrics.countVerdicts(accepted: answer.accepted, refused: refused)
         return outcome

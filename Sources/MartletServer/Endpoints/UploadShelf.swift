@@ -1,5 +1,6 @@
 internal import MartletModel
 internal import MartletProtocol
+internal import MartletServerCore
 internal import Synchronization
 
 /// Holds the bodies of requests that arrive in pieces on a bad line.
@@ -23,6 +24,8 @@ final class UploadShelf: Sendable {
         let status: Int
         let isGzip: Bool
         let bytes: [UInt8]
+        /// The view for which it was made.
+        var view = AnsweredView()
     }
 
     private struct Upload {
@@ -96,6 +99,22 @@ final class UploadShelf: Sendable {
     /// Returns the answer to a body, if the server has given and still keeps it.
     func answer(_ key: Key) -> Answer? {
         state.withLock { $0.uploads[key]?.answer }
+    }
+
+    /// Notes that the answer to a body may still be sent as of a later revision of its view.
+    func renew(_ view: AnsweredView, _ key: Key) {
+        state.withLock { state in
+            guard state.uploads[key] != nil else { return }
+            state.uploads[key]?.answer?.view = view
+        }
+    }
+
+    /// Removes a body and its answer. The device is told to send the body again.
+    func remove(_ key: Key) {
+        state.withLock { state in
+            guard let upload = state.uploads.removeValue(forKey: key) else { return }
+            state.byteCount -= upload.byteCount
+        }
     }
 
     /// Keeps the answer to a body for as long as the body is kept.

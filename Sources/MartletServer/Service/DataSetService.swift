@@ -135,11 +135,35 @@ final class DataSetService: Sendable {
         guard opened.feed.views.program != nil,
             !opened.feed.hasNoted(View.everything, givenTo: client, of: person)
         else { return }
-        let problem: Problem?
+        let problem = try await asking { [opened] node in
+            try node.noteEverything(givenTo: client, of: person, now: opened.now())
+        }
+        if let problem { throw problem }
+    }
+
+    /// Returns whether a person may be sent the rest of an answer that was made for him earlier, as of which
+    /// revision of his view; nil if not.
+    ///
+    /// - Throws: `Problem` if the storage does not answer.
+    func stillShows(
+        _ view: AnsweredView, to person: Principal
+    ) async throws(Problem) -> AnsweredView? {
+        if opened.feed.views.showsEverything(to: person) { return view }
+        if view.number == View.everything { return nil }
+        if opened.feed.stillShows(view, to: person) { return view }
+        return try await asking { [opened] node in
+            try node.stillShows(view, to: person, now: opened.now())
+        }
+    }
+
+    /// Asks the node, and counts the external writes that it takes into the log for it.
+    private func asking<Answer: Sendable>(
+        _ body: @escaping @Sendable (DataSetNode) throws -> Answer
+    ) async throws(Problem) -> Answer {
         do {
-            problem = try await opened.node.run { [opened] node in
+            return try await opened.node.run { [opened] node in
                 defer { opened.reports.metrics.countExternal(taken: node.takeExternalCount()) }
-                return try node.noteEverything(givenTo: client, of: person, now: opened.now())
+                return try body(node)
             }
         } catch let fault as StorageFault {
             opened.reports.report(fault)
@@ -147,7 +171,6 @@ final class DataSetService: Sendable {
         } catch {
             throw Problem.stopping
         }
-        if let problem { throw problem }
     }
 
     /// Decides on a request's change sets, and answers the request.

@@ -125,7 +125,12 @@ struct AnswerBuilder {
         } catch {
             preconditionFailure("an answer's head can always be written: \(error)")
         }
-        return body.finish(head: start, tail: SyncCoder.tail, revision: reached, more: more)
+        var answer = body.finish(
+            head: start, tail: SyncCoder.tail, revision: reached, more: more)
+        if let view = query.views?.view {
+            answer.view = AnsweredView(number: view.number, revision: view.revision)
+        }
+        return answer
     }
 
     /// Returns the problem with a request that names another hash at its revision than this log

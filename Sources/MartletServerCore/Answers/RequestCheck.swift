@@ -79,6 +79,11 @@ enum RequestCheck {
         problem.kind == "revisionAhead" || problem.kind == "lineage"
     }
 
+    /// Returns whether a problem says that nobody knows which records the device has.
+    static func isOfRecords(_ problem: Problem) -> Bool {
+        isOfHistory(problem) || problem.kind == view.kind
+    }
+
     static let lineage = Problem(
         status: 409, kind: "lineage",
         detail: """

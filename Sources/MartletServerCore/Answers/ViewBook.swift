@@ -123,6 +123,14 @@ package final class ViewBook: Sendable {
         return named.count == 1 ? named : Array(named.dropLast())
     }
 
+    /// Returns whether a person has a view, and no revision after that of the answer concerns him.
+    func shows(_ answered: AnsweredView, to principal: Principal, head: Revision) -> Bool {
+        state.withLock { state in
+            state.views[principal]?.view.number == answered.number
+                && state.isCurrent(principal, since: answered.revision, head: head)
+        }
+    }
+
     /// Notes the view of a person, which its devices were given.
     ///
     /// - Parameter isTracked: Whether each later commit notes whether it concerns the person.

@@ -47,8 +47,8 @@ package final class DataSetFeed: Sendable {
         /// Client ids that have never sent a change set, with the end of the log when that was
         /// found.
         var strangers: [String: Revision] = [:]
-        /// The views that devices were given last, as far as the storage has them noted.
-        var given: [Int64: Int64] = [:]
+        /// The storage's notes about devices, by their numbers.
+        var notes: [Int64: DeviceNote] = [:]
     }
 
     /// The state of a client id.
@@ -114,19 +114,26 @@ package final class DataSetFeed: Sendable {
             }
         }
         if let problem = RequestCheck.problem(with: admitted, identity: identity, head: head) {
-            return mayBeOld(problem, log) ? .needsLog : .problem(problem)
+            return outcome(of: problem, number, log)
         }
         // Another process may have written what the device still lacks.
         if isShared, log == nil, admitted.request.goal ?? 0 > head.revision { return .needsNode }
         do throws(AnswerBuilder.Failure) {
             let builder = builder(log: log)
             if let problem = try builder.lineageProblem(admitted.request, head: head) {
-                return mayBeOld(problem, log) ? .needsLog : .problem(problem)
+                return outcome(of: problem, number, log)
             }
             var query = query(admitted, number, head)
             switch sight(of: admitted) {
             case .everything: break
-            case .limited(let views): query.views = views
+            case .limited(let views):
+                query.views = views
+                // Another process may have kept a confirmation since.
+                if isShared, number != 0,
+                    try confirmation(of: number, log) ?? 0 > admitted.request.maxRevision
+                {
+                    return .needsNode
+                }
             case .unknown: return .needsNode
             }
             query.check = try compare(admitted, check, mayAskReader: log == nil)
@@ -136,6 +143,39 @@ package final class DataSetFeed: Sendable {
             case .notInMemory, .compacted: return .needsLog
             case .fault(let fault): return .problem(RequestCheck.problem(for: fault))
             }
+        }
+    }
+
+    /// Returns the outcome of a request with a problem. If its device's history is another one, the device
+    /// may have any records, and the storage has to note it before the device learns of the problem.
+    private func outcome(
+        of problem: Problem, _ device: Int64, _ log: (any LogSource)?
+    ) -> Outcome {
+        guard RequestCheck.isOfHistory(problem) else { return .problem(problem) }
+        if mayBeOld(problem, log) { return .needsLog }
+        guard device != 0, views.program != nil else { return .problem(problem) }
+        do throws(AnswerBuilder.Failure) {
+            if !isShared, note(ofDevice: device) == nil { return .needsNode }
+            return try confirmation(of: device, log) == nil ? .problem(problem) : .needsNode
+        } catch {
+            switch error {
+            case .notInMemory, .compacted: return .needsLog
+            case .fault(let fault): return .problem(RequestCheck.problem(for: fault))
+            }
+        }
+    }
+
+    /// Returns the revision up to which a device's confirmation counts; nil if none counts. If other
+    /// processes keep confirmations too, only the log knows.
+    private func confirmation(
+        of device: Int64, _ log: (any LogSource)?
+    ) throws(AnswerBuilder.Failure) -> Revision? {
+        guard isShared else { return note(ofDevice: device)?.confirmed }
+        guard let log else { throw .notInMemory }
+        do throws(StorageFault) {
+            return try log.confirmation(of: device)
+        } catch {
+            throw .fault(error)
         }
     }
 
@@ -156,7 +196,9 @@ package final class DataSetFeed: Sendable {
         guard let device = knownDevice(clientID) else {
             return view == View.everything ? sight : .unknown
         }
-        guard lastGiven(toDevice: device.number) == view else { return .unknown }
+        guard let note = note(ofDevice: device.number), note.view == view else { return .unknown }
+        // An older copy of the device's file may have records again that had left the view.
+        guard since >= note.confirmed ?? 0 else { return .unknown }
         guard isShared, views.program != nil else { return sight }
         // Another process may have given the device another view since. It gave it this one, too, if
         // the device names it.
@@ -168,20 +210,27 @@ package final class DataSetFeed: Sendable {
     /// process can have noted another one since.
     package func hasNoted(_ view: Int64, givenTo clientID: String, of person: Principal) -> Bool {
         guard let device = knownDevice(clientID), !isShared else { return false }
-        return device.principal == person.identity && lastGiven(toDevice: device.number) == view
+        return device.principal == person.identity && note(ofDevice: device.number)?.view == view
     }
 
-    /// Returns the view that a device was given last; nil if only the storage knows.
-    func lastGiven(toDevice device: Int64) -> Int64? {
-        met.withLock { $0.given[device] }
+    /// Returns the storage's note about a device; nil if only the storage knows.
+    func note(ofDevice device: Int64) -> DeviceNote? {
+        met.withLock { $0.notes[device] }
     }
 
-    /// Notes the view that a device was given last.
-    func note(_ view: Int64, givenTo device: Int64) {
+    /// Keeps the storage's note about a device.
+    func keep(_ note: DeviceNote, ofDevice device: Int64) {
         met.withLock { met in
-            if met.given.count > Self.mostDevices { met.given.removeAll() }
-            met.given[device] = view
+            if met.notes.count > Self.mostDevices { met.notes.removeAll() }
+            met.notes[device] = note
         }
+    }
+
+    /// Returns whether memory alone knows that a person may be sent the rest of an answer that was made for
+    /// him: he has the view for which it was made, and nothing has concerned him since. Other processes'
+    /// writes may be missing in memory.
+    package func stillShows(_ view: AnsweredView, to person: Principal) -> Bool {
+        !isShared && views.shows(view, to: person, head: head.revision)
     }
 
     /// Returns whether a problem with a device's history may only mean that memory is behind the

@@ -125,7 +125,10 @@ struct BatchDecision {
             guard let request else { continue }
             let problem = try problem(with: request)
             works[index]?.problem = problem
-            if problem == nil, let name = request.request.clientID, !names.contains(name) {
+            // The confirmation of a device with another history counts no more.
+            if problem.map(RequestCheck.isOfHistory) ?? true, let name = request.request.clientID,
+                !names.contains(name)
+            {
                 names.append(name)
             }
         }
@@ -133,16 +136,15 @@ struct BatchDecision {
         devices = try storage.devices(named: names)
         try register()
         for (index, request) in requests.enumerated() {
-            guard let request, works[index]?.problem == nil,
-                let name = request.request.clientID
-            else { continue }
+            guard let request, let name = request.request.clientID else { continue }
+            let hasProblem = works[index]?.problem != nil
             guard let known = devices[name] else {
-                strangers.insert(name)
+                if !hasProblem { strangers.insert(name) }
                 continue
             }
             if known.principal == request.principal.identity {
                 works[index]?.device = known.number
-            } else {
+            } else if !hasProblem {
                 works[index]?.problem = RequestCheck.clientBound
             }
         }

@@ -1,8 +1,8 @@
 package import MartletModel
 package import MartletProtocol
 
-/// Snapshots of views. A snapshot has the records that a view showed at a revision, and everyone who has
-/// the view may begin with it as long as no record has left the view since.
+/// Snapshots of views, and answers that are sent in pieces. A snapshot has the records that a view showed at
+/// a revision, and everyone who has the view may begin with it as long as no record has left the view since.
 extension DataSetNode {
     /// A snapshot of a view that the server has.
     package struct ViewSnapshot: Hashable, Sendable {
@@ -67,6 +67,24 @@ extension DataSetNode {
         return claim
     }
 
+    /// Returns whether a person may be sent the rest of an answer that was made for him earlier, as of which
+    /// revision; nil if not. He may if his view is the one for which it was made, and no record has left it
+    /// since.
+    ///
+    /// - Parameter now: Milliseconds since 1970.
+    package func stillShows(
+        _ answered: AnsweredView, to principal: Principal, now: Int64
+    ) throws(StorageFault) -> AnsweredView? {
+        try keepingViews(now: now) { (keeper) throws(StorageFault) -> AnsweredView? in
+            let outline = try keeper.outline(of: principal)
+            guard outline.number == answered.number else { return nil }
+            let view = try keeper.view(outline)
+            let parts = view.parts.filter { $0 > View.whole }
+            guard try !storage.views.haveLost(parts, after: answered.revision) else { return nil }
+            return AnsweredView(number: view.number, revision: view.revision)
+        }
+    }
+
     /// Notes that a device is given everything, before it gets a file of a snapshot of everything.
     ///
     /// - Parameter now: Milliseconds since 1970.
@@ -84,7 +102,7 @@ extension DataSetNode {
     /// A device for which a view was noted, or the reason why it was not.
     private struct NotedDevice {
         let clientID: String
-        let view: Int64
+        var note = DeviceNote()
         var device: KnownDevice?
         var problem: Problem?
     }
@@ -94,7 +112,7 @@ extension DataSetNode {
     private func note(
         _ view: Int64, givenTo clientID: String, of principal: Principal, now: Int64
     ) throws(StorageFault) -> NotedDevice {
-        var noted = NotedDevice(clientID: clientID, view: view)
+        var noted = NotedDevice(clientID: clientID)
         var request = SyncRequest(maxRevision: 0)
         request.clientID = clientID
         noted.problem = RequestCheck.problem(
@@ -112,9 +130,11 @@ extension DataSetNode {
             noted.problem = RequestCheck.clientBound
             return noted
         }
-        let last = try storage.views.lastGiven(toDevices: [device.number])[device.number]
-        if view != last ?? View.everything {
+        noted.note =
+            try storage.views.notes(ofDevices: [device.number])[device.number] ?? DeviceNote()
+        if view != noted.note.view {
             try storage.views.give(view, toDevice: device.number, at: storage.head.revision)
+            noted.note = DeviceNote(view: view)
         }
         noted.device = device
         return noted
@@ -124,7 +144,7 @@ extension DataSetNode {
     private func remember(_ noted: NotedDevice) {
         guard let device = noted.device else { return }
         feed.learn([noted.clientID: device])
-        feed.note(noted.view, givenTo: device.number)
+        feed.keep(noted.note, ofDevice: device.number)
     }
 
     /// Brings the view of a person up to the log's end, and runs `body` while nothing is written, so that a

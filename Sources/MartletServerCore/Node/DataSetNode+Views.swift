@@ -41,8 +41,10 @@ extension DataSetNode {
         now: Int64
     ) throws(StorageFault) -> [LogEntry] {
         guard !sought.isEmpty else {
-            try noteViews(requests.map { _ in policies == nil ? View.everything : nil }, &works)
-            try noteReceipts(works, of: requests, now: now)
+            let isForAll = policies == nil
+            try noteDevices(
+                of: requests, &works, sought,
+                works.map { isForAll && $0?.problem == nil ? View.everything : nil }, now: now)
             return []
         }
         var keeper = ViewKeeper(storage, policies, viewIndex, now: now)
@@ -69,56 +71,8 @@ extension DataSetNode {
             works[index]?.views = try change(to: view, found.held, requests[index].principal)
             works[index]?.isViewTracked = viewIndex.note(requests[index].principal, has: view)
         }
-        try noteViews(numbers, &works)
-        try noteReceipts(works, of: requests, now: now)
+        try noteDevices(of: requests, &works, sought, numbers, now: now)
         return entries
-    }
-
-    /// Keeps what devices confirm to have removed.
-    private func noteReceipts(
-        _ works: [RequestWork?], of requests: [AdmittedRequest], now: Int64
-    ) throws(StorageFault) {
-        for (index, request) in requests.enumerated() {
-            guard let receipt = request.request.purged, let work = works[index],
-                work.problem == nil, work.device != 0, receipt.revision <= storage.head.revision
-            else { continue }
-            // Nothing was given to somebody who sees everything. His devices are told from those that
-            // are limited by this.
-            if receipt.view == View.everything, feed.views.showsEverything(to: request.principal) {
-                try storage.views.give(
-                    View.everything, to: request.principal.identity, at: storage.head.revision)
-                try storage.views.give(
-                    View.everything, toDevice: work.device, at: storage.head.revision)
-            }
-            try storage.views.note(receipt, of: work.device, now: now)
-        }
-    }
-
-    /// Notes the views that devices are given from now on. The tokens of a person's devices may have
-    /// different roles.
-    ///
-    /// - Parameter views: The numbers of the views, in parallel to the requests; nil for no view.
-    private func noteViews(
-        _ views: [Int64?], _ works: inout [RequestWork?]
-    ) throws(StorageFault) {
-        var (last, unknown): ([Int64: Int64], [Int64]) = ([:], [])
-        for case let work? in works where work.device != 0 {
-            // Other processes may have given the device another view since memory noted one.
-            let isOld = storage.isShared && policies != nil
-            let known = isOld ? nil : feed.lastGiven(toDevice: work.device)
-            if let known { last[work.device] = known } else { unknown.append(work.device) }
-        }
-        if !unknown.isEmpty {
-            try last.merge(storage.views.lastGiven(toDevices: unknown)) { $1 }
-        }
-        for (index, view) in views.enumerated() {
-            guard let view, let device = works[index]?.device, device != 0 else { continue }
-            if view != last[device, default: View.everything] {
-                try storage.views.give(view, toDevice: device, at: storage.head.revision)
-            }
-            last[device] = view
-            works[index]?.given = view
-        }
     }
 
     /// Notes that a person is given a view, and returns the change of views of its device.

@@ -192,9 +192,9 @@ package final class DataSetNode {
             let known = try storage.devices(named: names)
             feed.learn(known)
             let numbers = known.values.map(\.number)
-            let given = try storage.views.lastGiven(toDevices: numbers)
+            let notes = try storage.views.notes(ofDevices: numbers)
             for number in numbers {
-                feed.note(given[number] ?? View.everything, givenTo: number)
+                feed.keep(notes[number] ?? DeviceNote(), ofDevice: number)
             }
             feed.meet(Set(names).subtracting(known.keys), at: feed.head.revision)
         } catch {
@@ -281,7 +281,7 @@ package final class DataSetNode {
             feed.learn(batch.devices)
             try commit(external + batch.entries + moves)
             for (request, work) in zip(requests, works) {
-                if let work, let view = work.given { feed.note(view, givenTo: work.device) }
+                if let work, let noted = work.noted { feed.keep(noted, ofDevice: work.device) }
                 guard let views = work?.views else { continue }
                 feed.views.note(
                     views, of: request.principal, isTracked: work?.isViewTracked ?? false)
@@ -302,7 +302,12 @@ package final class DataSetNode {
             return true
         }
         guard let clientID = request.request.clientID else { return false }
-        return feed.acquaintance(of: clientID, at: feed.head.revision) == .unmet
+        switch feed.acquaintance(of: clientID, at: feed.head.revision) {
+        case .unmet: return true
+        case .stranger: return false
+        // The device may name another history, so that its confirmation counts no more.
+        case .device(let device): return feed.note(ofDevice: device.number)?.confirmed != nil
+        }
     }
 
     private func answer(

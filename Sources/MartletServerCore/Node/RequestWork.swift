@@ -8,8 +8,8 @@ struct RequestWork {
     var device: Int64 = 0
     /// The view that the sender is given; nil if there are no policies.
     var views: ViewChange?
-    /// The view that the device is noted to be given; nil if none was noted.
-    var given: Int64?
+    /// The storage's note about the device after the batch; nil if there is no device.
+    var noted: DeviceNote?
     /// True if the node knows which changes concern the sender's view.
     var isViewTracked = false
     /// The sets that were accepted now.

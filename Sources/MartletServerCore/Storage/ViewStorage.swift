@@ -4,7 +4,7 @@ package import MartletRules
 
 /// The tables of a storage in which it keeps the members of views.
 ///
-/// All calls but `members`, `parts`, `given` and `lastGiven` are made within the storage's open transaction. Types are
+/// All calls but `members`, `parts`, `given` and `notes` are made within the storage's open transaction. Types are
 /// positions in the schema.
 package protocol ViewStorage {
     /// Returns the type views with these keys, and makes those that are missing.
@@ -57,11 +57,14 @@ package protocol ViewStorage {
     /// Notes that a device is given another view, in place of the last one. What it confirmed before no
     /// longer counts.
     func give(_ view: Int64, toDevice device: Int64, at revision: Revision) throws(StorageFault)
-    /// Returns the views that devices were given last, by the devices' numbers, without devices for which
-    /// none is noted.
-    func lastGiven(toDevices devices: [Int64]) throws(StorageFault) -> [Int64: Int64]
+    /// Returns the notes about devices, by their numbers. A device without a note was given everything.
+    func notes(ofDevices devices: [Int64]) throws(StorageFault) -> [Int64: DeviceNote]
     /// Notes a device's confirmation, in place of its last one.
     func note(_ receipt: PurgeReceipt, of device: Int64, now: Int64) throws(StorageFault)
+    /// Notes that a device's confirmation counts only up to an earlier revision; nil if it counts no more.
+    func limit(
+        confirmationOf device: Int64, to revision: Revision?
+    ) throws(StorageFault)
     /// Returns all views, and the numbers of all type views.
     func kept() throws(StorageFault) -> (views: [KeptView], typeViews: [Int64])
     /// Removes views. Nobody keeps the time for which he was given one of them, unless it is the last that
@@ -87,6 +90,19 @@ package struct KeptView: Hashable, Sendable {
 
     package init(number: Int64, parts: String, last: Revision) {
         (self.number, self.parts, self.last) = (number, parts, last)
+    }
+}
+
+/// The facts that a storage has noted about a device and its user's view.
+package struct DeviceNote: Hashable, Sendable {
+    /// The view that the device was given last.
+    package var view: Int64
+    /// The revision up to which the device's last confirmation counts; nil if there is none that counts, or
+    /// if its user sees everything.
+    package var confirmed: Revision?
+
+    package init(view: Int64 = View.everything, confirmed: Revision? = nil) {
+        (self.view, self.confirmed) = (view, confirmed)
     }
 }
 
