@@ -173,14 +173,29 @@ struct HiddenParentTests {
         #expect(try device.store.outboxCount == 0)
     }
 
-    @Test("are refused on the device if somebody deleted the record")
+    @Test("are refused on the device if somebody deleted the record, and the type is shown whole")
     func deleted() throws {
+        try secure()
+        try change("INSERT INTO clubs (id, name) VALUES ('c', 'C')")
+        try exchange(device, as: Self.bob)
+        try change("DELETE FROM clubs WHERE id = 'c'")
+        try expectRefused([]) {
+            try exchange(device, as: Self.bob) { try addPlayer(["name": "Pia", "club": "c"]) }
+        }
+    }
+
+    @Test(
+        "are refused by the server if somebody deleted the record, and the user sees a part of the type"
+    )
+    func deletedOfPart() throws {
         try secure()
         try exchange(device, as: Self.bob)
         try change("DELETE FROM teams WHERE id = 1")
-        try expectRefused([]) {
-            try exchange(device, as: Self.bob) { try addPlayer(["name": "Pia", "team": 1]) }
-        }
+        try exchange(device, as: Self.bob) { try addPlayer(["name": "Pia", "team": 1]) }
+        let set = try #require(try device.store.parked().last)
+        #expect(set.reason == .constraint && set.changes.map(\.type) == ["players"])
+        #expect(set.changes.first?.mine?["name"] == "Pia")
+        #expect(try device.store.outboxCount == 0)
     }
 
     @Test("are refused on the device if the set that was to make the record is refused")
