@@ -45,7 +45,7 @@ struct GapTests {
             #expect(try connection.integer("PRAGMA wal_checkpoint(TRUNCATE)") == 0)
             let step = try connection.transaction {
                 defer { try? connection.execute("UPDATE progress SET at = at + 1") }
-                return try connection.overwriteGaps(from: page, count: 16)
+                return try connection.overwriteGaps(from: page, count: 256)
             }
             guard case .next(let next) = step else { return #expect(step == .done) }
             #expect(next > page)
