@@ -86,6 +86,7 @@ struct ServerSweepCrashTests {
             DROP INDEX martlet_records_revision; DROP TABLE martlet_announced;
             DROP TABLE martlet_type_views; DROP TABLE martlet_members; DROP TABLE martlet_views;
             DROP TABLE martlet_given; DROP TABLE martlet_purges;
+            DROP TABLE martlet_columns;
             UPDATE martlet_meta SET value = 1 WHERE key = 'format'
             """)
         let grown = SmallWorld.script.replacing(

@@ -59,9 +59,7 @@ struct Rebase {
     private var isEmptied = false
     /// Records whose confirmed images the tables refused.
     var refusedImages: [RecordKey] = []
-
-    /// Whether all rows that the user may see are here afterwards, in place of those that were. What
-    /// is not here then may be hidden.
+    /// Whether all rows that the user may see are here afterwards. What is not then may be hidden.
     var isForView = false
     /// Whether the user sees a part of the records, so that one which is not here may exist.
     var seesPart = false
@@ -69,7 +67,6 @@ struct Rebase {
     private var absent: Set<RecordKey> = []
     /// Records that left the user's view, without those that he deleted. Some may be in it again.
     private(set) var hidden: Set<RecordKey> = []
-
     /// The revision that the tables have: first the device's, then that of the differences applied.
     private var covered: Revision = 0
 
