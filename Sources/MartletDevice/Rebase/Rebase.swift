@@ -64,7 +64,7 @@ struct Rebase {
     /// Whether the user sees a part of the records, so that one which is not here may exist.
     var seesPart = false
     /// Records that are known not to exist: deleted ones, and new ones of sets that are not applied.
-    private var absent: Set<RecordKey> = []
+    private(set) var absent: Set<RecordKey> = []
     /// Records that left the user's view, without those that he deleted. Some may be in it again.
     private(set) var hidden: Set<RecordKey> = []
     /// The revision that the tables have: first the device's, then that of the differences applied.

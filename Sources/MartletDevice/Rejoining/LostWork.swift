@@ -172,7 +172,9 @@ struct LostWork {
             return refusal
         }
         do {
-            try SetReplay(store: store, outbox: outbox).apply(changes)
+            // In the device's own history, each id names the same record as before.
+            let absent = isForView ? rebase.absent : nil
+            try SetReplay(store: store, outbox: outbox, absent: absent).apply(changes)
         } catch let refusal as ReplayRefusal {
             return refusal
         }
