@@ -20,7 +20,8 @@ struct OpenedTables {
         guard version == nil || version != whole else { return nil }
         // An older version may have written the file.
         guard try Self.areNoted(on: connection) else { return nil }
-        if let difference = try Self.difference(on: connection) {
+        let found = try Self.find(on: connection)
+        if let difference = Self.difference(found) {
             return StorageFault(
                 .changed,
                 """
@@ -28,7 +29,7 @@ struct OpenedTables {
                 is started
                 """)
         }
-        if let table = try Self.unwatched(on: connection) {
+        if let table = try Self.unwatched(found, on: connection) {
             return StorageFault(.changed, "another program has made the table “\(table)” again")
         }
         whole = version
@@ -36,18 +37,16 @@ struct OpenedTables {
     }
 
     /// Returns the first difference between the tables and the notes, in words.
-    private static func difference(on connection: Connection) throws(SQLiteError) -> String? {
-        let find = try connection.statement(
-            """
-            SELECT t.name, c.name FROM main.martlet_columns AS c \
-            JOIN main.martlet_types AS t ON t.number = c.type \
-            LEFT JOIN pragma_table_xinfo(t.name, 'main') AS x ON x.cid = c.position \
-            WHERE x.name IS NULL OR x.name <> c.name COLLATE NOCASE ORDER BY c.type, c.position LIMIT 1
-            """)
-        defer { find.reset() }
-        guard try find.step() else { return nil }
-        let (table, column) = (find.text(0), find.text(1))
-        return words(of: column, table, among: try columns(of: table, on: connection))
+    private static func difference(_ found: Found) -> String? {
+        for type in found.types {
+            for (position, column) in type.noted.enumerated() {
+                let isThere =
+                    position < type.columns.count
+                    && SQLName.folded(type.columns[position]) == SQLName.folded(column)
+                if !isThere { return words(of: column, type.name, among: type.columns) }
+            }
+        }
+        return nil
     }
 
     private static func words(of column: String, _ table: String, among names: [String]) -> String {
@@ -63,14 +62,21 @@ struct OpenedTables {
     }
 
     /// Returns a table without the triggers that note external writes.
-    private static func unwatched(on connection: Connection) throws(SQLiteError) -> String? {
-        try connection.text(
-            """
-            SELECT t.name FROM main.martlet_columns AS c JOIN main.martlet_types AS t ON t.number = c.type \
-            WHERE c.position = 0 AND (SELECT count(*) FROM main.sqlite_schema AS s WHERE s.type = 'trigger' \
-            AND s.tbl_name = t.name COLLATE NOCASE AND s.name IN ('martlet_outside_insert_' || t.number, \
-            'martlet_outside_update_' || t.number, 'martlet_outside_delete_' || t.number)) < 3 LIMIT 1
-            """)
+    private static func unwatched(
+        _ found: Found, on connection: Connection
+    ) throws(SQLiteError) -> String? {
+        let list = try connection.statement(
+            "SELECT name, tbl_name FROM main.sqlite_schema WHERE type = 'trigger'")
+        defer { list.reset() }
+        let tables = Dictionary(
+            try list.rows { (row) throws(SQLiteError) in (row.text(0), SQLName.folded(row.text(1)))
+            },
+            uniquingKeysWith: { first, _ in first })
+        return found.types.first { type in
+            ["insert", "update", "delete"].contains {
+                tables["martlet_outside_\($0)_\(type.number)"] != SQLName.folded(type.name)
+            }
+        }?.name
     }
 
     private static func areNoted(on connection: Connection) throws(SQLiteError) -> Bool {
@@ -84,23 +90,26 @@ struct OpenedTables {
 extension OpenedTables {
     /// The columns of the noted types' tables as a server finds them when it opens the file.
     struct Found {
-        fileprivate var types: [(name: String, noted: [String], columns: [String])] = []
+        fileprivate var types: [(number: Int64, name: String, noted: [String], columns: [String])] =
+            []
     }
 
     /// Reads the notes, and the columns that the tables have now.
     static func find(on connection: Connection) throws(SQLiteError) -> Found {
         var found = Found()
-        let notes = try connection.prepare(
+        let notes = try connection.statement(
             """
-            SELECT t.name, c.name, c.position FROM main.martlet_columns AS c \
+            SELECT c.type, t.name, c.name FROM main.martlet_columns AS c \
             JOIN main.martlet_types AS t ON t.number = c.type ORDER BY c.type, c.position
-            """
-        ).rows { (row) throws(SQLiteError) in (row.text(0), row.text(1), row.integer(2)) }
-        for (table, column, position) in notes {
-            if position == 0 {
-                found.types.append((table, [], try columns(of: table, on: connection)))
+            """)
+        defer { notes.reset() }
+        while try notes.step() {
+            let number = notes.integer(0)
+            if found.types.last?.number != number {
+                let name = notes.text(1)
+                found.types.append((number, name, [], try columns(of: name, on: connection)))
             }
-            found.types[found.types.count - 1].noted.append(column)
+            found.types[found.types.count - 1].noted.append(notes.text(2))
         }
         return found
     }
@@ -161,8 +170,9 @@ extension OpenedTables {
     private static func columns(
         of table: String, on connection: Connection
     ) throws(SQLiteError) -> [String] {
-        let list = try connection.prepare(
+        let list = try connection.statement(
             "SELECT name FROM pragma_table_xinfo(?1, 'main') ORDER BY cid")
+        defer { list.reset() }
         list.bind(1, text: table)
         return try list.rows { (row) throws(SQLiteError) in row.text(0) }
     }
