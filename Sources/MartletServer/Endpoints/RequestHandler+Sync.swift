@@ -85,7 +85,7 @@ extension RequestHandler {
         return true
     }
 
-    /// Returns the answer to a piece of a body of which some bytes are missing.
+    /// Returns the answer to a piece of a body if other bytes of the body are still missing.
     private static func received(_ count: Int) -> Outcome {
         var outcome = Outcome.json([UInt8]("{\"received\":\(count)}".utf8), gzip: nil)
         outcome.response.status = 202

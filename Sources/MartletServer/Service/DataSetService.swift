@@ -141,8 +141,8 @@ final class DataSetService: Sendable {
         if let problem { throw problem }
     }
 
-    /// Returns whether a person may be sent the rest of an answer that was made for him earlier, as of which
-    /// revision of his view; nil if not.
+    /// Returns the view of an earlier answer, with the newest revision at which its rest may be sent to a person;
+    /// nil if it may not be sent.
     ///
     /// - Throws: `Problem` if the storage does not answer.
     func stillShows(

@@ -67,8 +67,8 @@ extension DataSetNode {
         return claim
     }
 
-    /// Returns whether a person may be sent the rest of an answer that was made for him earlier, as of which
-    /// revision; nil if not. He may if his view is the one for which it was made, and no record has left it
+    /// Returns the view of an earlier answer, with the newest revision at which its rest may be sent to a person;
+    /// nil if it may not be sent.
     /// since.
     ///
     /// - Parameter now: Milliseconds since 1970.
