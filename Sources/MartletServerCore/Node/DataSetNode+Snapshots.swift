@@ -68,8 +68,8 @@ extension DataSetNode {
     }
 
     /// Returns the view of an earlier answer, with the newest revision at which its rest may be sent to a person;
-    /// nil if it may not be sent.
-    /// since.
+    /// nil if it may not be sent. It may if the person has the view for which it was made, and no record has left
+    /// the view since.
     ///
     /// - Parameter now: Milliseconds since 1970.
     package func stillShows(
