@@ -60,34 +60,4 @@ final class DeflateStream {
             stream.pointee.next_out = nil
         }
     }
-
-    /// Continues the stream.
-    /// - Parameter flush: `Z_NO_FLUSH` while more follows, `Z_FINISH` with the last bytes.
-    func continueCompressing(_ bytes: [UInt8], flush: Int32) -> [UInt8] {
-        var output: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 64 << 10)
-        bytes.withUnsafeBufferPointer { source in
-            precondition(source.count <= Int(UInt32.max), "zlib counts in 32 bits")
-            stream.pointee.next_in = source.baseAddress.map { UnsafeMutablePointer(mutating: $0) }
-            stream.pointee.avail_in = UInt32(source.count)
-            var isDone = false
-            while !isDone {
-                let (result, left) = buffer.withUnsafeMutableBufferPointer { target in
-                    stream.pointee.next_out = target.baseAddress
-                    stream.pointee.avail_out = UInt32(target.count)
-                    let result = deflate(stream, flush)
-                    return (result, Int(stream.pointee.avail_out))
-                }
-                // Z_BUF_ERROR means that there was nothing to do, which is no failure.
-                precondition(
-                    result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR,
-                    "zlib: deflate failed")
-                output += buffer[..<(buffer.count - left)]
-                isDone = flush == Z_FINISH ? result == Z_STREAM_END : left > 0
-            }
-        }
-        stream.pointee.next_in = nil
-        stream.pointee.next_out = nil
-        return output
-    }
 }

@@ -30,13 +30,14 @@ struct DataSources: Sendable {
         }
         self.plan = plan ?? .whole
         redis = try Self.redis(configuration)
+        let bytes = configuration.rules
+        let read: @Sendable (Schema) throws -> DataSetRules = { schema in
+            try bytes.map { bytes throws(ServerFailure) in
+                try RulesFile.read(bytes, schema: schema)
+            } ?? DataSetRules()
+        }
         guard configuration.postgres.isEmpty else {
-            let bytes = configuration.rules
-            rules = { schema in
-                try bytes.map { bytes throws(ServerFailure) in
-                    try RulesFile.read(bytes, schema: schema)
-                } ?? DataSetRules()
-            }
+            rules = read
             schemaFields = []
             databases = try await Self.find(configuration.postgres)
             return
@@ -49,10 +50,10 @@ struct DataSources: Sendable {
             return schema
         }
         let schema = try await reading.run { $0 }
-        let fixed = try configuration.rules.map { bytes throws(ServerFailure) in
-            try RulesFile.read(bytes, schema: schema)
-        }
-        rules = { _ in fixed ?? DataSetRules() }
+        // Rules have the positions of types and columns, and a file may have them in another order than the
+        // schema of the configuration.
+        let fixed = try read(schema)
+        rules = { try $0 == schema ? fixed : read($0) }
         schemaFields = [
             ("types", .number(schema.types.count)), ("schema", .text(schema.fingerprint)),
         ]

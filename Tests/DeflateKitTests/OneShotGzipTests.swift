@@ -29,6 +29,30 @@ struct OneShotGzipTests {
         expectSame(try OneShotGzip.inflate(Gzip.compress(plain), limits: limits), plain)
     }
 
+    @Test("members in a row are one file for a reader, and end with their checksums")
+    func members() throws {
+        let plain = text(20_000)
+        var packed: [UInt8] = []
+        for start in stride(from: 0, to: plain.count, by: 65_537) {
+            let piece = Array(plain[start..<min(plain.count, start + 65_537)])
+            packed += OneShotGzip.compress(piece, level: 6)
+            var checksum = CRC32()
+            checksum.update(Array(piece.prefix(9)))
+            checksum.update(Array(piece.dropFirst(9)))
+            let written = packed.suffix(8).prefix(4).reversed().reduce(UInt32(0)) {
+                $0 << 8 | UInt32($1)
+            }
+            #expect(written == checksum.value)
+        }
+        let reader = GzipReader()
+        var output: [UInt8] = []
+        for start in stride(from: 0, to: packed.count, by: 1_000) {
+            output += try reader.inflate(Array(packed[start..<min(packed.count, start + 1_000)]))
+        }
+        try reader.finish()
+        expectSame(output, plain)
+    }
+
     @Test("says of every bad body what zlib says")
     func sameErrors() {
         let packed = OneShotGzip.compress(text(50))

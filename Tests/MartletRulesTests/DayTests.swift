@@ -75,6 +75,10 @@ struct DayTests {
         }
         #expect(
             try outcome("due = 'infinity' AND due::date::text = 'infinity'", "infinity") == .holds)
+        for text in ["coalesce(due, 'infinity')", "coalesce(due, 'infinity'::date)"] {
+            #expect(try outcome("\(text) = 'infinity'", "infinity") == .holds)
+            #expect(try outcome("\(text) > martlet_today()", "12026-01-01") == .holds)
+        }
         #expect(
             try outcome("due::date - martlet_today() > 3", "infinity")
                 == .fault("infinite days have no difference"))

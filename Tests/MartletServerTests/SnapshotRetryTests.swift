@@ -98,6 +98,15 @@ struct SnapshotRetryTests {
         await third.stop()
     }
 
+    @Test("are followed by a rest of nine times what they took, and of at most ten minutes")
+    func rest() {
+        #expect(SnapshotService.rest(afterMilliseconds: 1_000) == .seconds(9))
+        #expect(SnapshotService.rest(afterMilliseconds: 90_000) == .seconds(600))
+        // The clock was set back.
+        #expect(SnapshotService.rest(afterMilliseconds: -5_000) == .milliseconds(9))
+        #expect(SnapshotService.rest(afterMilliseconds: .max) == .seconds(600))
+    }
+
     @Test("whose files were removed are forgotten, and made anew")
     func removed() async throws {
         let live = try await LiveServer { $0.snapshotEvery = 2 }
@@ -140,10 +149,13 @@ struct SnapshotRetryTests {
         pauses.end()
         try await waitUntil("there is a snapshot") { try await Self.newest(live) == 8 }
         try await live.untilMetrics("martlet_snapshots_failed_total 8")
-        // Revisions count again.
-        try await Self.write(9...10, to: live)
-        try await waitUntil("there is the next") { try await Self.newest(live) == 10 }
-        #expect(pauses.asked.count == 8)
+        // Revisions count again when the service has rested.
+        try await waitUntil("it rests") { pauses.asked.count == 9 }
+        try await Self.write(9...12, to: live)
+        #expect(try await Self.newest(live) == 8)
+        pauses.end()
+        try await waitUntil("there is the next") { try await Self.newest(live) == 12 }
+        try await waitUntil("it rests again") { pauses.asked.count == 10 }
         await live.stop()
     }
 }

@@ -112,10 +112,14 @@ enum StatusReport {
         for record in quarantined.prefix(8) {
             lines.append("  quarantined \(record.type) \(short(record.id)): \(record.message)")
         }
+        if quarantined.count > 8 {
+            lines.append("  quarantined: \(quarantined.count - 8) more, which --json lists")
+        }
         for set in parked {
             let records = set.changes.map { "\($0.operation.rawValue) \($0.type) \(short($0.id))" }
             lines.append("  parked \(set.identifier): \(set.reason.rawValue), \(set.message)")
-            lines.append("    " + records.prefix(8).joined(separator: ", "))
+            let rest = records.count > 8 ? " and \(records.count - 8) more, which --json lists" : ""
+            lines.append("    " + records.prefix(8).joined(separator: ", ") + rest)
         }
         for record in withheld {
             let shown = record.isShown ? "" : " (not shown: others deleted or changed the record)"

@@ -370,10 +370,11 @@ extension Resolver {
             if type == .unknown {
                 type = next.type
             } else if next.type != .unknown, next.type != type {
-                guard type.isUUID, next.type.isUUID else {
+                let kinds = Set([type.isUUID ? .uuid : type, next.type.isUUID ? .uuid : next.type])
+                guard kinds == [.uuid] || kinds == [.date, .storedDate] else {
                     throw differ(type, next.type, argument.position)
                 }
-                type = .uuid
+                type = type.isUUID ? .uuid : .date
             }
         }
         // As in PostgreSQL, texts in quotes alone are texts.
@@ -383,7 +384,11 @@ extension Resolver {
             if operand.type == .unknown {
                 nodes.append(try literal(operand, as: type))
             } else {
-                nodes.append(type == .uuid ? operand.canonical : operand.node)
+                let isKeptDay = type == .date && operand.type == .storedDate
+                nodes.append(
+                    isKeptDay
+                        ? .cast(operand.node, .date)
+                        : type == .uuid ? operand.canonical : operand.node)
             }
         }
         return (.coalesce(nodes), type)

@@ -1,4 +1,5 @@
 internal import CompressionKit
+internal import DeflateKit
 internal import MartletEmbedded
 internal import MartletModel
 internal import MartletProtocol
@@ -99,7 +100,7 @@ struct SnapshotFolder {
         var checksum = CRC32()
         while true {
             guard isWanted() else { throw OwnerStopped() }
-            let piece = try source.next(atMost: 256 << 10)
+            let piece = try source.next(atMost: 1 << 20)
             try zstd.write(piece)
             try gzip.write(piece)
             if piece.isEmpty { break }
@@ -175,8 +176,8 @@ private final class Packing {
         file = try folder.appending(to: name, keeping: 0)
         switch coding {
         case .gzip:
-            let writer = GzipWriter(level: 6)
-            compress = { writer.write($0, isLast: $1) }
+            // A gzip file may have several members (RFC 1952).
+            compress = { plain, _ in plain.isEmpty ? [] : OneShotGzip.compress(plain, level: 6) }
         case .zstd:
             let writer = ZstdWriter(level: 1)
             compress = { writer.write($0, isLast: $1) }

@@ -31,10 +31,17 @@ final class SnapshotService: Sendable {
     /// entries. They must also be half the size of the newest snapshot.
     static let leastBytes = 4 << 20
 
+    /// The time for which the service rests after it made a snapshot, as a multiple of the time that this took. So
+    /// snapshots take at most a tenth of one core while much is written.
+    static let restFactor: Int64 = 9
+
     /// The pause in seconds between a failure and the next try: the first one, which each further
     /// failure doubles, and the longest.
     static let firstPause = 1
     static let longestPause = 60
+
+    /// The longest rest, in milliseconds, also if the clock was set meanwhile.
+    static let longestRest: Int64 = 600_000
 
     private struct State {
         /// The snapshots, the newest first.
@@ -51,6 +58,7 @@ final class SnapshotService: Sendable {
         /// try.
         var failures = 0
         var isMaking = false
+        var isResting = false
         var isStopped = false
         var ended: [CheckedContinuation<Void, Never>] = []
     }
@@ -103,7 +111,8 @@ final class SnapshotService: Sendable {
         let isDue = state.withLock { state in
             state.newest = max(state.newest, revision)
             state.newestBytes = max(state.newestBytes, bytes)
-            guard let begun = state.begun, !state.isMaking, state.failures == 0, revision > begun,
+            guard let begun = state.begun, !state.isMaking, !state.isResting, state.failures == 0,
+                revision > begun,
                 revision - begun >= settings.every || bytes - state.begunBytes >= worthwhile
             else { return false }
             state.begun = revision
@@ -220,7 +229,26 @@ final class SnapshotService: Sendable {
         return kept
     }
 
+    /// Returns the time for which the service rests after a snapshot that took so long.
+    static func rest(afterMilliseconds taken: Int64) -> Duration {
+        .milliseconds(min(max(1, min(taken, longestRest)) * restFactor, longestRest))
+    }
+
+    /// Waits before it makes another snapshot, however much is written.
+    private func rest(_ pause: Duration) {
+        state.withLock { $0.isResting = true }
+        settings.later(pause) { [weak self] in
+            guard let self else { return }
+            let (newest, bytes) = state.withLock { state in
+                state.isResting = false
+                return (state.newest, state.newestBytes)
+            }
+            reached(newest, bytes: bytes)
+        }
+    }
+
     private func make() throws {
+        let begun = opened.now()
         state.withLock { state in
             state.begun = max(state.begun ?? 0, state.newest)
             state.begunBytes = max(state.begunBytes, state.newestBytes)
@@ -243,6 +271,7 @@ final class SnapshotService: Sendable {
         state.withLock { $0.kept = kept }
         try folder.keep(kept)
         opened.reports.reportSnapshot(manifest)
+        rest(Self.rest(afterMilliseconds: opened.now() - begun))
     }
 }
 

@@ -147,10 +147,13 @@ struct RandomCondition {
             default: return "'\(chance.one(of: RandomRules.texts))'"
             }
         case .date:
-            switch chance.number(0..<4) {
+            switch chance.number(0..<5) {
             case 0: return "martlet_today()"
             case 1: return "martlet_today() - \(chance.number(0..<4))"
             case 2: return "\(column(.date, &chance) ?? "martlet_today()") + 1"
+            case 3:
+                let (column, day) = (column(.date, &chance), chance.one(of: RandomRules.days))
+                return "coalesce(\(column ?? "NULL"), DATE '\(day)')"
             default:
                 let isTyped = chance.percent(50)
                 return "\(isTyped ? "DATE " : "")'\(chance.one(of: RandomRules.days))'"
