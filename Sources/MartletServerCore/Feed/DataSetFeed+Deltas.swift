@@ -106,8 +106,9 @@ extension DataSetFeed {
             let made = deltaCache.batch(for: key), !request.fetches(made.json.count),
             views.showsEverything(to: request.principal)
         else { return nil }
-        guard let clientID = request.clientID, let known = knownDevice(clientID) else {
-            return made
+        guard let clientID = request.clientID else { return made }
+        guard let known = knownDevice(clientID) else {
+            return made.devices.contains { mayBeOwn($0, of: clientID, at: .max) } ? nil : made
         }
         let isOwn = made.devices.contains(known.number)
         return isOwn || known.principal != request.principal.identity ? nil : made
@@ -243,8 +244,14 @@ extension DataSetFeed {
         let isShared = views.showsEverything(to: request.principal)
         let key = DeltaCache.Key(
             since: request.since, head: head, byteLimit: request.byteLimit)
+        // An exchange finds out which device an unknown client id names.
+        let unknown = device == 0 ? request.clientID : nil
         if isShared, let made = deltaCache.batch(for: key), !made.devices.contains(device) {
-            return request.fetches(made.json.count) ? behind(request, head) : made
+            let isUncertain = unknown.map { clientID in
+                made.devices.contains { mayBeOwn($0, of: clientID, at: .max) }
+            }
+            return request.fetches(made.json.count) || isUncertain == true
+                ? behind(request, head) : made
         }
         var reached = request.since
         var body: [UInt8] = []
@@ -253,6 +260,9 @@ extension DataSetFeed {
             for entry in try builder.entries(from: reached + 1, through: head.revision) {
                 if !body.isEmpty, body.count + entry.body.count > request.byteLimit {
                     break reading
+                }
+                if let unknown, mayBeOwn(entry.device, of: unknown, at: entry.revision) {
+                    return behind(request, head)
                 }
                 let isOwn = device != 0 && entry.device == device
                 let piece = try piece(entry, isOwn: isOwn, request, builder)

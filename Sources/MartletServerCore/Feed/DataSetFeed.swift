@@ -49,6 +49,10 @@ package final class DataSetFeed: Sendable {
         var strangers: [String: Revision] = [:]
         /// The storage's notes about devices, by their numbers.
         var notes: [Int64: DeviceNote] = [:]
+        /// The numbers of `devices`.
+        var numbers: Set<Int64> = []
+        /// The numbers of other devices, with their earliest revision that a listener was to be sent.
+        var seen: [Int64: Revision] = [:]
     }
 
     /// The state of a client id.
@@ -277,6 +281,24 @@ package final class DataSetFeed: Sendable {
         }
     }
 
+    /// Returns whether an entry may be a listener's own, although memory has no device of its client id. The
+    /// storage may know the device: from before a start, or because it wrote through another process.
+    ///
+    /// - Parameters:
+    ///   - device: The number of the device that made the entry.
+    ///   - revision: The entry's revision, or a later one.
+    func mayBeOwn(_ device: Int64, of clientID: String, at revision: Revision) -> Bool {
+        met.withLock { met in
+            guard device != 0, !met.numbers.contains(device) else { return false }
+            if met.seen.count > Self.mostDevices { met.seen.removeAll() }
+            let first = min(met.seen[device] ?? .max, revision)
+            met.seen[device] = first
+            guard let found = met.strangers[clientID] else { return true }
+            // A stranger's number is not in the log up to where it was a stranger.
+            return isShared && first > found
+        }
+    }
+
     func builder(log: (any LogSource)?) -> AnswerBuilder {
         AnswerBuilder(
             cache: cache, generation: cache.generation, log: log, identity: identity,
@@ -310,8 +332,12 @@ package final class DataSetFeed: Sendable {
     func learn(_ known: [String: KnownDevice]) {
         guard !known.isEmpty else { return }
         met.withLock { met in
-            if met.devices.count > Self.mostDevices { met.devices.removeAll() }
+            if met.devices.count > Self.mostDevices {
+                met.devices.removeAll()
+                met.numbers.removeAll()
+            }
             met.devices.merge(known) { _, new in new }
+            met.numbers.formUnion(known.values.lazy.map(\.number))
             for name in known.keys { met.strangers[name] = nil }
         }
     }
