@@ -1,5 +1,6 @@
 import Foundation
 import MartletModel
+import MartletProtocol
 import MartletRules
 import MartletStore
 import RandomKit
@@ -71,6 +72,8 @@ struct ViewedTeam {
     }
 
     private let world: SmallWorld
+    /// The names of words on the server: of those that are there, and of deleted ones with the same keys.
+    private var (present, former): ([RecordID: Set<String>], [RecordID: Set<String>]) = ([:], [:])
     private var seats: [Seat] = []
     private var random: SplitMix64
     private var rules: Int?
@@ -183,6 +186,8 @@ struct ViewedTeam {
         let name = "canary\(number)x"
         seats[index].heard.insert(name)
         seats[index].own.insert(name)
+        let freed = freedKeys()
+        let key = freed.isEmpty || below(2) == 0 ? "w\(number)" : freed[below(freed.count)]
         let (fee, owner, team) = (below(9), Self.people[below(3)], below(4) == 0 ? nil : below(9))
         let (kind, skipped, number) = (below(4), below(6), number)
         return { context in
@@ -202,7 +207,9 @@ struct ViewedTeam {
             if kind == 0 || ids.isEmpty {
                 var values = RecordValues()
                 for column in columns { values[column] = value(column) }
-                _ = try context.insert(type, values, id: type == "words" ? "w\(number)" : nil)
+                let isTaken = ids.contains(.text(key))
+                let id = type == "words" ? isTaken ? "w\(number)" : key : nil
+                _ = try context.insert(type, values, id: id)
             } else {
                 let id = ids[skipped % ids.count]
                 if kind == 1, type != "teams" {
@@ -216,6 +223,23 @@ struct ViewedTeam {
         }
     }
 
+    /// Returns the keys of deleted words, in order.
+    private func freedKeys() -> [String] {
+        former.keys.filter { present[$0] == nil }.map(\.description).sorted()
+    }
+
+    /// Notes which words the server has.
+    private mutating func noteWords() throws {
+        var names: [RecordID: String] = [:]
+        let rows = try world.server.connection().prepare("SELECT id, name FROM words")
+        while try rows.step() { names[.text(rows.text(0))] = rows.text(1) }
+        for (id, old) in present where names[id] == nil {
+            former[id, default: []].formUnion(old)
+            present[id] = nil
+        }
+        for (id, name) in names { present[id, default: []].insert(name) }
+    }
+
     // MARK: - Exchanges
 
     private mutating func exchange(_ index: Int, lost: Int = 0) throws {
@@ -224,6 +248,7 @@ struct ViewedTeam {
         if index % 2 == 0 { try seat.device.store.mostKeptBytes = 0 }
         try seat.device.sync(with: world.server, lost: lost)
         if lost == 0 { #expect(seat.device.errors.isEmpty, "\(seat.device.errors)") }
+        try noteWords()
         // A person who sees everything gets former values, too: the log's entries.
         let isWhole = world.server.node?.feed.views.showsEverything(to: seat.principal) == true
         let heard = isWhole ? (0...number).map { "canary\($0)x" } : try visible(to: seat.principal)
@@ -276,7 +301,7 @@ struct ViewedTeam {
     }
 
     /// Expects that a device keeps earlier values only of records that it has, of types that its user sees
-    /// whole, and of records that he deleted himself.
+    /// whole, and of records that he deleted himself. A record is another one than a deleted one with its key.
     private func expectNoImages(on seat: Seat) throws {
         let node = try #require(world.server.node)
         guard let policies = node.policies else { return }
@@ -288,7 +313,14 @@ struct ViewedTeam {
         let parked = try Self.changes(in: "martlet_parked_changes", store)
         for change in parked + confirmed where change.base != nil && !deleted.contains(change.key) {
             if case .integer(let id) = change.id, id < 0 { continue }
-            guard try purge.isAway(change.key) else { continue }
+            let base = try change.base.map { try SyncCoder.decodeAttributes($0) }
+            let isFormer =
+                if case .text(let text)? = base?["name"] {
+                    former[change.id]?.contains(text) == true
+                } else {
+                    false
+                }
+            guard try isFormer || purge.isAway(change.key) else { continue }
             let name = try store.typeName(ofNumber: change.number)
             let type = try #require(node.schema.index(of: name))
             #expect(
