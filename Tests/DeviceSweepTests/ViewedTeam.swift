@@ -124,6 +124,7 @@ struct ViewedTeam {
         case 12 where below(4) == 0:
             try seats[index].device.beginRefetching(script: Self.script)
         case 13: try exchange(index, lost: 1 + below(3))
+        case 14: try remake(1 + 2 * below(2))
         default: try settle(index)
         }
     }
@@ -226,6 +227,41 @@ struct ViewedTeam {
     /// Returns the keys of deleted words, in order.
     private func freedKeys() -> [String] {
         former.keys.filter { present[$0] == nil }.map(\.description).sorted()
+    }
+
+    /// Has somebody change a word, and the office delete it and make another one with its key meanwhile.
+    private mutating func remake(_ index: Int) throws {
+        try exchange(0)
+        let words = try seats[0].device.connection().prepare("SELECT id FROM words ORDER BY id")
+            .rows { (row) throws(SQLiteError) in row.text(0) }
+        guard !words.isEmpty else { return }
+        let (key, fee) = (words[below(words.count)], below(5))
+        func name(_ index: Int) -> String {
+            number += 1
+            seats[index].heard.insert("canary\(number)x")
+            seats[index].own.insert("canary\(number)x")
+            return "canary\(number)x"
+        }
+        let (mine, new) = (name(index), name(0))
+        _ = try save(
+            index,
+            by: { context in
+                try context.prepare("UPDATE words SET name = ? WHERE id = ?")
+                    .run([.text(mine), .text(key)])
+            }, judges: false)
+        _ = try save(
+            0, by: { try $0.prepare("DELETE FROM words WHERE id = ?").run([.text(key)]) },
+            judges: false)
+        try exchange(0)
+        let count = "SELECT count(*) FROM words WHERE id = '\(key)'"
+        guard try seats[0].device.connection().integer(count) == 0 else { return }
+        _ = try save(
+            0,
+            by: {
+                _ = try $0.insert(
+                    "words", ["name": .text(new), "fee": .integer(Int64(fee))], id: key)
+            }, judges: false)
+        try exchange(0)
     }
 
     /// Notes which words the server has.

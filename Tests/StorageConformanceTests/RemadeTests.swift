@@ -56,8 +56,11 @@ struct RemadeTests {
         try ann.exchange(with: server)
         let sets = try SyncCoder.decodeAnswer(Array(ann.heard.utf8)).changeSets
         #expect(sets.count == 2 && sets.allSatisfy(\.isDifference))
-        #expect(sets.first?.types.first?.hidden == [.text("k")] && sets.first?.types.first?.update == [])
-        #expect(sets.last?.types.first?.update == [.text("k")] && sets.last?.types.first?.delete == [])
+        #expect(
+            sets.first?.types.first?.hidden == [.text("k")] && sets.first?.types.first?.update == []
+        )
+        #expect(
+            sets.last?.types.first?.update == [.text("k")] && sets.last?.types.first?.delete == [])
         #expect(ann.records["tags"]?[.text("k")]?["label"] == "newer")
         // Nothing is told again, to nobody who is new, and to nobody who sees everything.
         for device in [ann, office, ViewedDevice("a2", Principal(name: "a", user: "ann"))] {
