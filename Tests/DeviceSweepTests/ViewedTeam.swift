@@ -1,5 +1,6 @@
 import Foundation
 import MartletModel
+import MartletProtocol
 import MartletRules
 import MartletStore
 import RandomKit
@@ -71,6 +72,8 @@ struct ViewedTeam {
     }
 
     private let world: SmallWorld
+    /// The names of words on the server: of those that are there, and of deleted ones with the same keys.
+    private var (present, former): ([RecordID: Set<String>], [RecordID: Set<String>]) = ([:], [:])
     private var seats: [Seat] = []
     private var random: SplitMix64
     private var rules: Int?
@@ -121,6 +124,7 @@ struct ViewedTeam {
         case 12 where below(4) == 0:
             try seats[index].device.beginRefetching(script: Self.script)
         case 13: try exchange(index, lost: 1 + below(3))
+        case 14: try remake(1 + 2 * below(2))
         default: try settle(index)
         }
     }
@@ -183,6 +187,8 @@ struct ViewedTeam {
         let name = "canary\(number)x"
         seats[index].heard.insert(name)
         seats[index].own.insert(name)
+        let freed = freedKeys()
+        let key = freed.isEmpty || below(2) == 0 ? "w\(number)" : freed[below(freed.count)]
         let (fee, owner, team) = (below(9), Self.people[below(3)], below(4) == 0 ? nil : below(9))
         let (kind, skipped, number) = (below(4), below(6), number)
         return { context in
@@ -202,7 +208,9 @@ struct ViewedTeam {
             if kind == 0 || ids.isEmpty {
                 var values = RecordValues()
                 for column in columns { values[column] = value(column) }
-                _ = try context.insert(type, values, id: type == "words" ? "w\(number)" : nil)
+                let isTaken = ids.contains(.text(key))
+                let id = type == "words" ? isTaken ? "w\(number)" : key : nil
+                _ = try context.insert(type, values, id: id)
             } else {
                 let id = ids[skipped % ids.count]
                 if kind == 1, type != "teams" {
@@ -216,6 +224,58 @@ struct ViewedTeam {
         }
     }
 
+    /// Returns the keys of deleted words, in order.
+    private func freedKeys() -> [String] {
+        former.keys.filter { present[$0] == nil }.map(\.description).sorted()
+    }
+
+    /// Has somebody change a word, and the office delete it and make another one with its key meanwhile.
+    private mutating func remake(_ index: Int) throws {
+        try exchange(0)
+        let words = try seats[0].device.connection().prepare("SELECT id FROM words ORDER BY id")
+            .rows { (row) throws(SQLiteError) in row.text(0) }
+        guard !words.isEmpty else { return }
+        let (key, fee) = (words[below(words.count)], below(5))
+        func name(_ index: Int) -> String {
+            number += 1
+            seats[index].heard.insert("canary\(number)x")
+            seats[index].own.insert("canary\(number)x")
+            return "canary\(number)x"
+        }
+        let (mine, new) = (name(index), name(0))
+        _ = try save(
+            index,
+            by: { context in
+                try context.prepare("UPDATE words SET name = ? WHERE id = ?")
+                    .run([.text(mine), .text(key)])
+            }, judges: false)
+        _ = try save(
+            0, by: { try $0.prepare("DELETE FROM words WHERE id = ?").run([.text(key)]) },
+            judges: false)
+        try exchange(0)
+        let count = "SELECT count(*) FROM words WHERE id = '\(key)'"
+        guard try seats[0].device.connection().integer(count) == 0 else { return }
+        _ = try save(
+            0,
+            by: {
+                _ = try $0.insert(
+                    "words", ["name": .text(new), "fee": .integer(Int64(fee))], id: key)
+            }, judges: false)
+        try exchange(0)
+    }
+
+    /// Notes which words the server has.
+    private mutating func noteWords() throws {
+        var names: [RecordID: String] = [:]
+        let rows = try world.server.connection().prepare("SELECT id, name FROM words")
+        while try rows.step() { names[.text(rows.text(0))] = rows.text(1) }
+        for (id, old) in present where names[id] == nil {
+            former[id, default: []].formUnion(old)
+            present[id] = nil
+        }
+        for (id, name) in names { present[id, default: []].insert(name) }
+    }
+
     // MARK: - Exchanges
 
     private mutating func exchange(_ index: Int, lost: Int = 0) throws {
@@ -224,6 +284,7 @@ struct ViewedTeam {
         if index % 2 == 0 { try seat.device.store.mostKeptBytes = 0 }
         try seat.device.sync(with: world.server, lost: lost)
         if lost == 0 { #expect(seat.device.errors.isEmpty, "\(seat.device.errors)") }
+        try noteWords()
         // A person who sees everything gets former values, too: the log's entries.
         let isWhole = world.server.node?.feed.views.showsEverything(to: seat.principal) == true
         let heard = isWhole ? (0...number).map { "canary\($0)x" } : try visible(to: seat.principal)
@@ -276,7 +337,7 @@ struct ViewedTeam {
     }
 
     /// Expects that a device keeps earlier values only of records that it has, of types that its user sees
-    /// whole, and of records that he deleted himself.
+    /// whole, and of records that he deleted himself. A record is another one than a deleted one with its key.
     private func expectNoImages(on seat: Seat) throws {
         let node = try #require(world.server.node)
         guard let policies = node.policies else { return }
@@ -288,7 +349,14 @@ struct ViewedTeam {
         let parked = try Self.changes(in: "martlet_parked_changes", store)
         for change in parked + confirmed where change.base != nil && !deleted.contains(change.key) {
             if case .integer(let id) = change.id, id < 0 { continue }
-            guard try purge.isAway(change.key) else { continue }
+            let base = try change.base.map { try SyncCoder.decodeAttributes($0) }
+            let isFormer =
+                if case .text(let text)? = base?["name"] {
+                    former[change.id]?.contains(text) == true
+                } else {
+                    false
+                }
+            guard try isFormer || purge.isAway(change.key) else { continue }
             let name = try store.typeName(ofNumber: change.number)
             let type = try #require(node.schema.index(of: name))
             #expect(

@@ -83,6 +83,8 @@ extension RemoteApplier {
             }
             for id in changes.delete {
                 filled.gone[changes.name, default: []].insert(id)
+                // A later part may have another record with the same key.
+                if let type, try store.tables[type].exists(id) { continue }
                 try tell(deletionOf: id, of: changes.name, revision: revision)
             }
         }

@@ -4,13 +4,26 @@ internal import SQLiteRecords
 
 /// The app's full-text indexes in the device's file.
 extension DeviceStore {
+    /// A virtual table of the file.
+    struct VirtualTable {
+        let name: String
+        /// The module to which it belongs, in small letters.
+        let module: String
+    }
+
+    /// Returns the virtual tables of the file.
+    func virtualTables() throws -> [VirtualTable] {
+        try applying.connection.statement(
+            "SELECT name, sql FROM main.sqlite_schema WHERE sql LIKE 'CREATE VIRTUAL TABLE%'"
+        ).rows { (row) throws(SQLiteError) in
+            VirtualTable(name: row.text(0), module: Self.module(row.text(1)))
+        }
+    }
+
     /// Returns the names of virtual tables.
     /// - Parameter modules: The modules to which they belong, in small letters.
     func textIndexes(of modules: Set<String>) throws -> [String] {
-        try applying.connection.statement(
-            "SELECT name, sql FROM main.sqlite_schema WHERE sql LIKE 'CREATE VIRTUAL TABLE%'"
-        ).rows { (row) throws(SQLiteError) in (row.text(0), row.text(1)) }
-            .filter { modules.contains(Self.module($0.1)) }.map(\.0)
+        try virtualTables().filter { modules.contains($0.module) }.map(\.name)
     }
 
     /// Returns the module of a virtual table by its declaration, in small letters.

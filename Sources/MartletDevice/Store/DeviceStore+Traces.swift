@@ -7,8 +7,9 @@ internal import SQLiteRecords
 /// Removes records that the user may not see any more, to the last byte.
 ///
 /// The transaction that applies the server's answer removes rows and kept values. SQLite overwrites
-/// what it deletes (`PRAGMA secure_delete`). The words in full-text indexes, the pages of the log in
-/// front of the file, and the copies that SQLite left in pages follow at the end of the exchange.
+/// what it deletes (`PRAGMA secure_delete`). The words in full-text indexes, the bytes in nodes of R*Trees,
+/// the samples of ANALYZE, the pages of the log in front of the file, and the copies that SQLite left in
+/// pages follow at the end of the exchange.
 extension DeviceStore {
     /// Removes what is kept of hidden records, in the caller's transaction.
     /// - Parameters:
@@ -62,17 +63,16 @@ extension DeviceStore {
         guard let page = standing.tracesFrom else { return true }
         try checkWritable()
         if standing.staged?.snapshot == nil, standing.missing == nil { removeFetchedPart() }
-        if let reason = try missingTable() {
+        if let reason = try missingTable() ?? unknownTable() {
             try noteFault(reason)
             return true
         }
-        var table: String?
+        var failing: String?
         do {
-            guard try page > 0 || mergeIndexes(&table) else { return false }
-        } catch let error as SQLiteError where table != nil && !error.isBusy {
+            guard try page > 0 || cleanIndexes(&failing) else { return false }
+        } catch let error as SQLiteError where failing != nil && !error.isBusy {
             try noteFault(
-                "the full-text index “\(table ?? "")” cannot be merged: \(error.message); rebuild the index,"
-                    + " or drop it")
+                "\(failing ?? ""): \(error.message); rebuild the index, or drop it")
             throw error
         }
         let connection = applying.connection
@@ -202,41 +202,5 @@ extension DeviceStore {
     /// more; nil if there is none.
     package var unremovedReason: String? {
         get throws { try standing.tracesFault }
-    }
-
-    /// The pages that one step may write to a full-text index.
-    private static let pagesOfMerge = 64
-
-    /// Merges the segments of full-text indexes, which leaves out the words of deleted rows, by one
-    /// step (https://sqlite.org/fts5.html#the_merge_command,
-    /// https://sqlite.org/fts3.html#fts4_optimize_command).
-    /// - Parameter current: The index at which it is.
-    /// - Returns: Whether all of them are merged.
-    private func mergeIndexes(_ current: inout String?) throws -> Bool {
-        let connection = applying.connection
-        let (newer, older) = try (textIndexes(of: ["fts5"]), textIndexes(of: ["fts3", "fts4"]))
-        return try inApplyingTransaction {
-            for name in newer {
-                current = name
-                let table = SQLName.quoted(name)
-                let before = try connection.integer("SELECT total_changes()") ?? 0
-                try connection.execute(
-                    """
-                    INSERT INTO \(table)(\(table), rank) VALUES ('merge', -\(Self.pagesOfMerge))
-                    """)
-                let after = try connection.integer("SELECT total_changes()") ?? 0
-                if after - before >= 2 { return false }
-            }
-            for name in older {
-                current = name
-                let table = SQLName.quoted(name)
-                try connection.execute("INSERT INTO \(table)(\(table)) VALUES ('optimize')")
-            }
-            let before = try standing
-            var after = before
-            if after.tracesFrom == 0 { after.tracesFrom = 1 }
-            try after.write(to: applying, over: before)
-            return true
-        }
     }
 }

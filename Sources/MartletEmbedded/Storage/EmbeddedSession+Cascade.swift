@@ -164,4 +164,15 @@ extension EmbeddedSession {
         statement.bind(6, integer: facts.isDeleted ? 1 : 0)
         try statement.run()
     }
+
+    /// Notes that a record was made under the key of a deleted one.
+    func noteRemade(_ address: RecordAddress, at revision: Revision) throws(SQLiteError) {
+        let statement = try connection.statement(
+            "INSERT OR IGNORE INTO martlet_announced (revision, type, id) VALUES (?1, ?2, ?3)")
+        defer { statement.reset() }
+        statement.bind(1, integer: revision)
+        statement.bind(2, integer: ViewScan.remadeType(numbers[address.type]))
+        statement.bind(3, address.id)
+        try statement.run()
+    }
 }

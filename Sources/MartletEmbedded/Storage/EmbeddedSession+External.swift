@@ -241,6 +241,7 @@ extension EmbeddedSession {
             try store(
                 record.facts?.changed(by: 0, at: revision, isDeleted: isDeleted)
                     ?? RowFacts(revision: revision, author: 0, others: 0), of: address)
+            if record.facts?.isDeleted == true { try noteRemade(address, at: revision) }
         }
         let body: [UInt8]
         do throws(WireFault) {

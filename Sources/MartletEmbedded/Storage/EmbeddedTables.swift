@@ -59,7 +59,8 @@ package enum EmbeddedTables {
 
     /// Creates the index and the table from which a difference is read, in addition to the records.
     /// The index has the records in the order of their last changes. The table has rows that a new
-    /// column gave a value, which is no change of theirs, at the revision that announced it.
+    /// column gave a value, which is no change of theirs, at the revision that announced it. It also has
+    /// records with the keys of deleted ones, at the revision that made them; see `ViewScan.remadeType`.
     static func createForDifferences(in connection: Connection) throws(SQLiteError) {
         try connection.execute(
             """

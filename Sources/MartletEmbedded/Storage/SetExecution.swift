@@ -170,6 +170,9 @@ struct SetExecution {
             before?.changed(by: device, at: revision, isDeleted: isDeleted)
             ?? RowFacts(revision: revision, author: device, others: 0, isDeleted: isDeleted)
         try session.store(facts, of: address)
+        if before?.isDeleted == true || self.facts.remade.contains(address), !isDeleted {
+            try session.noteRemade(address, at: revision)
+        }
     }
 
     // MARK: - Changes by the database

@@ -51,12 +51,14 @@ struct ExternalEntries {
         var account = SetEffects(types: Set(records.map(\.address.type)).sorted())
         var touched: [(address: RecordAddress, isDeleted: Bool)] = []
         var leftOut: [RecordAddress] = []
+        var new: [RecordAddress] = []
         for record in records {
             switch record.row {
             case .present(let row):
                 account.set(
                     record.address, record.isKnown ? .updated : .created,
                     record.isKnown ? row : columns[record.address.type].withoutNulls(row))
+                if !record.isKnown { new.append(record.address) }
             case .absent:
                 guard record.isKnown else { continue }
                 account.set(record.address, .deleted)
@@ -82,6 +84,7 @@ struct ExternalEntries {
         made.append(entry)
         head = LogHead(revision: revision, hash: entry.hash)
         note(entry, author: Set(authors.compactMap { $0 }).sorted().joined(separator: ", "))
+        if !new.isEmpty { noteRemade(new, at: revision) }
         if !touched.isEmpty { note(touched, at: revision) }
         if !leftOut.isEmpty { noteAsLeftOut(leftOut, at: revision) }
     }
@@ -130,6 +133,22 @@ struct ExternalEntries {
                     array(touched.map { .integer(forms[$0.address.type].table.number) }),
                     array(touched.map { .text($0.address.id.description) }),
                     array(touched.map { .boolean($0.isDeleted) }), .integer(revision),
+                ]))
+    }
+
+    /// Notes those of the new records that have the keys of deleted ones; see `ViewScan.remadeType`. The facts
+    /// of the records are those from before.
+    private mutating func noteRemade(_ addresses: [RecordAddress], at revision: Revision) {
+        statements.append(
+            PostgresStatement(
+                """
+                INSERT INTO _martlet.announced (revision, type, id) SELECT $3, -r.type, r.id \
+                FROM _martlet.records AS r JOIN unnest($1::bigint[], $2::text[]) AS t (type, id) \
+                ON r.type = t.type AND r.id = t.id COLLATE "C" WHERE r.deleted ON CONFLICT DO NOTHING
+                """,
+                [
+                    PendingWrites.integers(addresses.map { forms[$0.type].table.number }),
+                    PendingWrites.texts(addresses.map(\.id.description)), .integer(revision),
                 ]))
     }
 

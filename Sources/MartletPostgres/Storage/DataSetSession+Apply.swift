@@ -338,7 +338,8 @@ extension DataSetSession {
         head = LogHead(revision: entry.revision, hash: entry.hash)
         slow.noteEndOfObstruction(of: work)
         pending.add(
-            execution.written, execution.mappings, entry, content: work.request.content)
+            execution.written, execution.mappings, entry, content: work.request.content,
+            remade: execution.remade)
         return .accepted(entry, set)
     }
 }

@@ -47,6 +47,8 @@ struct SetExecution {
     private var present: Set<RecordAddress> = []
     /// The facts of the records that the set changed.
     private(set) var written: [RecordAddress: RowFacts] = [:]
+    /// Those of them that have the keys of deleted ones.
+    private(set) var remade: Set<RecordAddress> = []
 
     init(
         _ session: DataSetSession, _ work: SetWork, revision: Revision,
@@ -225,6 +227,9 @@ struct SetExecution {
         written[address] =
             before?.changed(by: device, at: revision, isDeleted: isDeleted)
             ?? RowFacts(revision: revision, author: device, others: 0, isDeleted: isDeleted)
+        if before?.isDeleted == true || facts.remade.contains(address), !isDeleted {
+            remade.insert(address)
+        }
     }
 
     // MARK: - What the database changed on its own

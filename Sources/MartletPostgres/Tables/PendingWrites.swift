@@ -26,17 +26,21 @@ struct PendingWrites {
     }
 
     private(set) var records: [RecordAddress: RowFacts] = [:]
+    /// The records with the keys of deleted ones, with the revisions at which they were made.
+    private var remade: [(address: RecordAddress, revision: Revision)] = []
     private var mappings: [Mapping] = []
     private var entries: [(entry: LogEntry, content: [UInt8])] = []
     private var refusals: [StoredRefusal] = []
     private var acknowledgements: [Int64: Acknowledgement] = [:]
 
     /// Adds the writes of one set.
+    /// - Parameter others: Those of the records that have the keys of deleted ones.
     mutating func add(
         _ written: [RecordAddress: RowFacts], _ mappings: [Mapping], _ entry: LogEntry,
-        content: [UInt8]
+        content: [UInt8], remade others: Set<RecordAddress> = []
     ) {
         for (address, facts) in written { records[address] = facts }
+        remade += others.map { ($0, entry.revision) }
         self.mappings += mappings
         entries.append((entry, content))
     }
@@ -61,6 +65,10 @@ struct PendingWrites {
     func statements(_ tables: [PostgresTable], floor: Revision) -> [PostgresStatement] {
         var statements: [PostgresStatement] = []
         if !records.isEmpty { statements.append(Self.storing(records, tables)) }
+        if !remade.isEmpty {
+            let lines = remade.map { (tables[$0.address.type].number, $0.address.id, $0.revision) }
+            statements.append(Self.noting(remade: lines))
+        }
         if !mappings.isEmpty { statements.append(mapping(tables)) }
         if let last = entries.last?.entry { statements += logging(through: last) }
         if !refusals.isEmpty { statements += refusing() }
@@ -105,6 +113,22 @@ struct PendingWrites {
                 integers(lines.map(\.value.revision)), integers(lines.map(\.value.author)),
                 integers(lines.map(\.value.others)),
                 .array(PostgresArray(lines.map { .boolean($0.value.isDeleted) })),
+            ])
+    }
+
+    /// Returns the statement that notes records with the keys of deleted ones; see `ViewScan.remadeType`.
+    static func noting(
+        remade: [(type: Int64, id: RecordID, revision: Revision)]
+    ) -> PostgresStatement {
+        PostgresStatement(
+            """
+            INSERT INTO _martlet.announced (revision, type, id) \
+            SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[]) ON CONFLICT DO NOTHING
+            """,
+            [
+                integers(remade.map(\.revision)),
+                integers(remade.map { ViewScan.remadeType($0.type) }),
+                texts(remade.map(\.id.description)),
             ])
     }
 

@@ -13,6 +13,8 @@ package struct SetFacts: Sendable {
     /// The facts of the records that the set names, by permanent id. A record that never existed is
     /// absent.
     package var rows: [RecordAddress: RowFacts] = [:]
+    /// The records that the set creates with the keys of deleted ones, once it is judged acceptable.
+    package private(set) var remade: Set<RecordAddress> = []
     /// The permanent ids of `SetPlan.earlierTemporaries`, if the device's id map has them.
     package var permanent: [RecordAddress: RecordID] = [:]
     /// The temporary ids that the set creates, although an earlier set of the device has created
@@ -32,7 +34,9 @@ package struct SetFacts: Sendable {
     /// no other author.
     package mutating func clearEarlierRecords(with plan: SetPlan) {
         guard !rows.isEmpty else { return }
-        for create in plan.creates { rows[create.address] = nil }
+        for create in plan.creates where rows.removeValue(forKey: create.address) != nil {
+            remade.insert(create.address)
+        }
     }
 }
 

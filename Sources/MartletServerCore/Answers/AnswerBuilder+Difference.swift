@@ -17,7 +17,8 @@ extension AnswerBuilder {
                 since: query.since, cursor: query.cursor, maxBytes: limit,
                 partBytes: min(max(3 * limit, partBytes), Limits.differenceBytes),
                 views: query.views))
-        let rows = try encoded(part.changeSet)
+        var rows: [[UInt8]] = []
+        for set in part.changeSets { rows.append(try encoded(set)) }
         var sets: [[UInt8]] = []
         if part.isWhole {
             for revision in query.own.keys.sorted() {
@@ -29,12 +30,12 @@ extension AnswerBuilder {
         var body = AnswerBody(acceptsGzip: query.acceptsGzip, byteLimit: limit)
         // A device that is limited to a view gets rows even if nothing has changed.
         if query.views == nil || !part.rows.isEmpty || part.reached > query.since {
-            body.addInAnyCase(rows)
+            for set in rows { body.addInAnyCase(set) }
         }
         var more = !part.isWhole || query.hasPostponed || part.isOvertaken
         // If there are few bytes of rows or none, the answer has at least one set, so that the
         // exchange ends. Small sets share an answer.
-        let isLight = part.rows.isEmpty || rows.count <= limit / 2
+        let isLight = part.rows.isEmpty || rows.reduce(0) { $0 + $1.count } <= limit / 2
         let room = isLight ? max(limit, 64 << 10) : limit
         for (index, set) in sets.enumerated() {
             guard body.byteCount + set.count <= room || isLight && index == 0 else {

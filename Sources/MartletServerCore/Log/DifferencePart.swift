@@ -71,8 +71,26 @@ package struct DifferencePart: Sendable {
 }
 
 extension DifferencePart {
-    /// The difference as one set: whole rows under `update`, and deleted records under `delete`.
-    var changeSet: ChangeSet {
+    /// The difference as sets: whole rows under `update`, and deleted records under `delete`.
+    ///
+    /// If the part has deleted records and others with their keys, a set with the deleted ones comes first.
+    var changeSets: [ChangeSet] {
+        guard rows.contains(where: \.isHidden) else { return [changeSet(of: rows)] }
+        let present = Set(rows.lazy.filter { $0.attributes != nil }.map { Key($0) })
+        let remade = rows.filter { $0.attributes == nil && present.contains(Key($0)) }
+        guard !remade.isEmpty else { return [changeSet(of: rows)] }
+        let others = rows.filter { $0.attributes != nil || !present.contains(Key($0)) }
+        return [changeSet(of: remade), changeSet(of: others)]
+    }
+
+    private struct Key: Hashable {
+        let type: String
+        let id: RecordID
+
+        init(_ row: Row) { (type, id) = (row.type, row.id) }
+    }
+
+    private func changeSet(of rows: [Row]) -> ChangeSet {
         var types: [TypeChanges] = []
         var indices: [String: Int] = [:]
         for row in rows {

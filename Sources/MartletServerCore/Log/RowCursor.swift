@@ -88,6 +88,8 @@ package struct GatheredDifference {
     /// The rows that are at their position because a new column gave them a value. Several columns may
     /// have announced one row, at several revisions.
     private var announced: Set<RowCursor> = []
+    /// The records that are gone from a view. The key of one may have been given to others, several times.
+    private var hidden: Set<RowCursor> = []
     private var bytes = 0
     /// True if the records of the view go on behind the part's end.
     private var isOvertaken = false
@@ -125,6 +127,7 @@ package struct GatheredDifference {
         guard !announced.contains(cursor) else { return nil }
         // Several views may have shown a record that none shows any more.
         guard cursor != last || row.position != rows.last?.position else { return nil }
+        guard !row.isHidden || !hidden.contains(cursor) else { return nil }
         let count = row.byteCount
         if let before = rows.last?.position, let last, bytes + count > request.partBytes {
             if before != row.position {
@@ -143,6 +146,7 @@ package struct GatheredDifference {
         }
         rows.append(row)
         if row.position != row.revision { announced.insert(cursor) }
+        if row.isHidden { hidden.insert(cursor) }
         last = cursor
         bytes += count
         return nil

@@ -10,7 +10,9 @@ internal import MartletModel
 /// - at its own revision, if the view showed it by then;
 /// - at the revision at which the view began to show it, or to hide it (then it is gone);
 /// - if the device has another view's records, at the revision after the device's, if only one of
-///   both views shows it.
+///   both views shows it;
+/// - as hidden at the revision before the one at which another record was made under its key, if the view
+///   shows that one.
 ///
 /// Positions may lie behind the revision of the view. Such records have changed since it was
 /// computed, and nobody knows whether they are still in it.
@@ -19,6 +21,7 @@ package struct ViewScan {
     package struct Dialect: Sendable {
         /// The table of records, and those of announced records and of members.
         let records: String
+        /// See `remadeType`.
         let announced: String
         let members: String
         /// The parameter that is the device's revision.
@@ -31,6 +34,10 @@ package struct ViewScan {
             self.since = since
         }
     }
+
+    /// Returns the number that stands for a type in the table of announced records, if a deleted record's
+    /// key was given to another record at the revision.
+    package static func remadeType(_ number: Int64) -> Int64 { -number }
 
     /// A view's part for each type, by the type's number; nil for the view that shows everything.
     private typealias Parts = [Int64: Int64]?
@@ -112,6 +119,10 @@ package struct ViewScan {
                 arms.append(Self.changed(dialect, values, membersFirst: membersFirst))
             }
             arms += Self.moving(dialect, values)
+            // A device that has nothing has nothing of the deleted record.
+            if !held.isEmpty, shown.contains(where: { $0.1 != View.whole }) {
+                arms.append(Self.remade(dialect, values))
+            }
         }
         let (entering, leaving, deleted) = moves()
         if !entering.isEmpty {
@@ -223,6 +234,17 @@ package struct ViewScan {
             AND (p.view = 0 OR (w.shown AND w.moved <= \(d.since)))
             """,
         ]
+    }
+
+    /// The deleted records under whose keys the type views show others.
+    private static func remade(_ d: Dialect, _ parts: String) -> String {
+        """
+        SELECT a.revision - 1, p.type, a.id, a.revision - 1, TRUE, TRUE \
+        FROM \(d.announced) AS a CROSS JOIN \(parts) AS p CROSS JOIN \(d.members) AS w \
+        CROSS JOIN \(d.records) AS r WHERE a.revision > \(d.since) + 1 AND p.view > 0 \
+        AND a.type = -p.type AND w.view = p.view AND w.id = a.id AND w.shown \
+        AND r.type = p.type AND r.id = a.id AND NOT r.deleted
+        """
     }
 
     /// The records of types whose part changed that the old part did not show.

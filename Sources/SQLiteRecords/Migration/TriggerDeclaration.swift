@@ -29,6 +29,9 @@ package struct TriggerDeclaration {
             .map { Array($0) }
     }
 
+    /// The tables to which its statements write.
+    package var written: [String] { statements.flatMap(Self.written(by:)) }
+
     /// Returns the name in a CREATE TRIGGER statement without IF NOT EXISTS; nil if there is none.
     package static func name(_ sql: String) -> String? {
         let tokens = SQLToken.tokens(of: Array(sql.utf8))

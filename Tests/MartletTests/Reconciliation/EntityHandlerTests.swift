@@ -58,6 +58,25 @@ struct EntityHandlerTests {
             """)
     }
 
+    @Test("hear of the record alone that has the key of a deleted one, if a difference has both")
+    func remade() throws {
+        let device = try device()
+        device.store.asked.cursor = 2
+        var gone = TypeChanges(name: "teams", delete: [.integer(1)])
+        gone.hidden = gone.delete
+        let owls = RecordEntry(
+            id: .integer(1), revision: 4,
+            attributes: Attributes(names: ["name"], values: [.text("Owls")]))
+        try device.apply(
+            [
+                DeviceFixture.difference(4, gone),
+                DeviceFixture.difference(
+                    4, TypeChanges(name: "teams", update: [owls.id], entries: [owls])),
+            ], reaching: 4)
+        #expect(try device.rows("SELECT id, kind FROM log") == [["1", "whole"]])
+        #expect(try device.rows("SELECT name FROM teams ORDER BY id") == [["Owls"], ["Ravens"]])
+    }
+
     @Test("one that fails rolls the batch back, and is named")
     func fails() throws {
         let device = try device()
