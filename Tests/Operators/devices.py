@@ -1,10 +1,11 @@
 """Commands on a device's file, with a server that runs."""
 import csv
+import glob
 import os
 import sqlite3
 
 from scenario import DataFolder
-from world import Failure, Tools, differences, tables
+from world import Failure, Server, Tools, differences, tables
 
 
 class DeviceCommand(DataFolder):
@@ -87,6 +88,53 @@ class InitAlone(Init):
             Tools.run('status', world.path('new.sqlite')).need(0)
             return
         run.need(0)
+
+
+class InitOfAnother(Init):
+    """Eve, who may see no note, goes on with an init of Ada's, who sees everything."""
+    name = 'init that another user goes on with'
+
+    def prepare(self, world):
+        world.write('rules.sql', """
+            CREATE POLICY every ON teams USING (true);
+            CREATE POLICY every ON players USING (true);
+            CREATE POLICY staff ON notes USING (martlet_user() <> 'eve');
+            """)
+        super().prepare(world)
+        run = Tools.run(*world.token_words('create', 'team', '--user', 'eve')).need(0)
+        world.write('eve.token', run.out.split()[0] + '\n')
+
+    def serve(self, world, **more):
+        return Server(
+            '--data', world.path('data'), '--schema', world.path('schema.sql'),
+            '--rules', world.path('rules.sql'), '--snapshot-every', '1', **more)
+
+    def again(self, world):
+        file = world.path('new.sqlite')
+        words = ['init', file, '--server', world.server.address, '--token-file', world.path('eve.token')]
+        run = Tools.run(*words)
+        if run.code == 1 and os.path.exists(file):
+            if 'another user' not in run.err and 'exists already' not in run.err:
+                raise Failure(f'it does not say what to do: {run}')
+            for path in glob.glob(file + '*'):
+                if '-seed.' not in path:
+                    os.remove(path)
+            run = Tools.run(*words)
+        run.need(0)
+
+    def final(self, world):
+        truth = self.truth(world)
+        notes = [mark for _, mark in truth['notes']]
+        truth['notes'] = []
+        found = tables(world.path('new.sqlite'))
+        if found != truth:
+            raise Failure(f'Eve has other records than she may see: {differences(found, truth)}')
+        for path in glob.glob(world.path('new.sqlite*')):
+            with open(path, 'rb') as file:
+                content = file.read()
+            if any(mark.encode() in content for mark in notes):
+                raise Failure(f'{path} has a note that Eve may not see')
+        DeviceCommand.final(self, world)
 
 
 class Sync(DeviceCommand):
@@ -224,4 +272,4 @@ class Snapshot(DeviceCommand):
         super().final(world)
 
 
-SCENARIOS = [Init, InitAlone, Sync, Check, CheckCapture, Import, ImportNew, Export, Snapshot]
+SCENARIOS = [Init, InitAlone, InitOfAnother, Sync, Check, CheckCapture, Import, ImportNew, Export, Snapshot]

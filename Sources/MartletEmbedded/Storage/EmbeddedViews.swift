@@ -261,33 +261,50 @@ struct EmbeddedViews: ViewStorage {
         var notes: [Int64: DeviceNote] = [:]
         for device in devices {
             let view = try given(to: DevicePurges.identity(ofDevice: device)).first?.key
-            let confirmed = try store.working { (session) throws(SQLiteError) in
+            var note = try store.working { (session) throws(SQLiteError) in
                 try Self.confirmation(of: device, on: session.connection)
             }
-            guard view != nil || confirmed != nil else { continue }
-            notes[device] = DeviceNote(view: view ?? View.everything, confirmed: confirmed)
+            if let view {
+                note = note ?? DeviceNote()
+                note?.view = view
+            }
+            notes[device] = note
         }
         return notes
     }
 
-    /// Returns the revision up to which a device's confirmation counts; nil if none counts.
+    /// Returns what is noted of a device's confirmation; see `LogSource.confirmation(of:)`.
     static func confirmation(
         of device: Int64, on connection: Connection
-    ) throws(SQLiteError) -> Revision? {
+    ) throws(SQLiteError) -> DeviceNote? {
         let find = try connection.statement(
-            "SELECT revision FROM martlet_purges WHERE device = ?1 AND view > 0")
+            """
+            SELECT revision, view < 0 FROM martlet_purges \
+            WHERE device = ?1 AND \(DevicePurges.mayCount)
+            """)
         defer { find.reset() }
         find.bind(1, integer: device)
-        return try find.step() ? find.integer(0) : nil
+        guard try find.step() else { return nil }
+        let (revision, isSuspended) = (find.integer(0), find.integer(1) != 0)
+        return isSuspended ? DeviceNote(suspended: revision) : DeviceNote(confirmed: revision)
     }
 
     func limit(
         confirmationOf device: Int64, to revision: Revision?
     ) throws(StorageFault) {
         try store.working { (session) throws(SQLiteError) in
-            let change = revision.map { "revision = \($0)" } ?? "view = \(DevicePurges.outdated)"
+            let outdated = DevicePurges.outdated
+            let change =
+                revision.map { "revision = \($0), view = max(view, \(outdated) - view)" }
+                ?? "view = \(outdated)"
             try session.connection.run(
                 "UPDATE martlet_purges SET \(change) WHERE device = \(device)")
+        }
+    }
+
+    func suspendConfirmations() throws(StorageFault) {
+        try store.working { (session) throws(SQLiteError) in
+            try session.connection.run(DevicePurges.suspension(prefix: "martlet_"))
         }
     }
 

@@ -201,6 +201,7 @@ public struct EmbeddedBackup {
         guard head.revision == manifest.revision, head.lineage == manifest.lineage else {
             throw ServerFailure("The backup's log does not end where its manifest says.")
         }
+        try DataSetFile(unfinished).suspendConfirmations()
         try OpenFile(readingFrom: unfinished).synchronize()
     }
 
@@ -293,6 +294,14 @@ struct DataSetFile {
             throw ServerFailure("The file is damaged: \(problems.joined(separator: "; ")).")
         }
         return try head()
+    }
+
+    /// Lets no confirmation of a device count until the device has asked the restored data set.
+    func suspendConfirmations() throws {
+        // An older format has no confirmations.
+        let table = "SELECT 1 FROM sqlite_schema WHERE name = 'martlet_purges'"
+        guard try connection.integer(table) == 1 else { return }
+        try connection.execute(DevicePurges.suspension(prefix: "martlet_"))
     }
 
     func head() throws -> Head {

@@ -40,6 +40,7 @@ package final class DataSetFeed: Sendable {
     let isShared: Bool
     let deltaCache: DeltaCache
     private let met = Mutex(Met())
+    private let otherLogs = Mutex(0)
 
     /// The devices that a node has met, by client id.
     private struct Met {
@@ -130,7 +131,7 @@ package final class DataSetFeed: Sendable {
                 query.views = views
                 // Another process may have kept a confirmation since.
                 if isShared, number != 0,
-                    try confirmation(of: number, log) ?? 0 > admitted.request.maxRevision
+                    try limitedBelow(of: number, log) ?? 0 > admitted.request.maxRevision
                 {
                     return .needsNode
                 }
@@ -156,7 +157,7 @@ package final class DataSetFeed: Sendable {
         guard device != 0, views.program != nil else { return .problem(problem) }
         do throws(AnswerBuilder.Failure) {
             if !isShared, note(ofDevice: device) == nil { return .needsNode }
-            return try confirmation(of: device, log) == nil ? .problem(problem) : .needsNode
+            return try limitedBelow(of: device, log) == nil ? .problem(problem) : .needsNode
         } catch {
             switch error {
             case .notInMemory, .compacted: return .needsLog
@@ -165,15 +166,15 @@ package final class DataSetFeed: Sendable {
         }
     }
 
-    /// Returns the revision up to which a device's confirmation counts; nil if none counts. If other
-    /// processes keep confirmations too, only the log knows.
-    private func confirmation(
+    /// Returns `DeviceNote.limitedBelow` of a device. If other processes keep confirmations too, only the log
+    /// knows.
+    private func limitedBelow(
         of device: Int64, _ log: (any LogSource)?
     ) throws(AnswerBuilder.Failure) -> Revision? {
-        guard isShared else { return note(ofDevice: device)?.confirmed }
+        guard isShared else { return note(ofDevice: device)?.limitedBelow }
         guard let log else { throw .notInMemory }
         do throws(StorageFault) {
-            return try log.confirmation(of: device)
+            return try log.confirmation(of: device)?.limitedBelow
         } catch {
             throw .fault(error)
         }
@@ -198,7 +199,7 @@ package final class DataSetFeed: Sendable {
         }
         guard let note = note(ofDevice: device.number), note.view == view else { return .unknown }
         // An older copy of the device's file may have records again that had left the view.
-        guard since >= note.confirmed ?? 0 else { return .unknown }
+        guard since >= note.limitedBelow ?? 0 else { return .unknown }
         guard isShared, views.program != nil else { return sight }
         // Another process may have given the device another view since. It gave it this one, too, if
         // the device names it.
@@ -211,6 +212,11 @@ package final class DataSetFeed: Sendable {
     package func hasNoted(_ view: Int64, givenTo clientID: String, of person: Principal) -> Bool {
         guard let device = knownDevice(clientID), !isShared else { return false }
         return device.principal == person.identity && note(ofDevice: device.number)?.view == view
+    }
+
+    /// Returns whether memory knows that a person may name a device: it is his own.
+    package func isKnown(_ clientID: String, asDeviceOf person: Principal) -> Bool {
+        knownDevice(clientID)?.principal == person.identity
     }
 
     /// Returns the storage's note about a device; nil if only the storage knows.
@@ -330,5 +336,14 @@ package final class DataSetFeed: Sendable {
     /// Forgets all client ids, because they may be from a transaction that was rolled back.
     func forgetDevices() {
         met.withLock { $0 = Met() }
+    }
+
+    /// How often another log was found in place of the one that was there.
+    var otherLogCount: Int { otherLogs.withLock(\.self) }
+
+    /// Notes that another log was found in place of the one that was there, because the data set was restored.
+    /// The node suspends the confirmations of devices in its next transaction.
+    package func meetOtherLog() {
+        otherLogs.withLock { $0 += 1 }
     }
 }

@@ -8,8 +8,8 @@ package struct DevicePurge: Hashable, Sendable {
         case seesAll = "sees all"
         /// The device has nothing that is hidden from its user.
         case confirmed
-        /// The device has not been here since records left the view that it was given last, or has not
-        /// confirmed that it moved to this view.
+        /// The device has not been here since records left the view that it was given last, or since the
+        /// data set was restored, or has not confirmed that it moved to this view.
         case waits
     }
 
@@ -27,6 +27,8 @@ package struct DevicePurge: Hashable, Sendable {
     package let clientID: String
     package let principal: String
     package let state: State
+    /// Whether the confirmation is suspended: the data set was restored, and the device has not asked since.
+    package let isSuspended: Bool
     /// The number of records that left the device's view since the confirmation.
     package let hidden: Int64
     /// The revision up to which this is known: the last at which a device of the user with this view asked.
@@ -49,6 +51,21 @@ package struct DevicePurges {
 
     /// The view, which nobody has, of a confirmation that a device made before it was given another view.
     package static let outdated: Int64 = -1
+
+    /// Returns the view under which a confirmation is kept while it is suspended. Nobody has this view.
+    package static func suspended(_ view: Int64) -> Int64 { outdated - view }
+
+    /// SQL that is true for a confirmation of records of a view that counts, or that is suspended.
+    package static let mayCount = "view NOT IN (\(View.everything), \(outdated))"
+
+    /// SQL that suspends the confirmations in a data set that was restored. A device may have been here after
+    /// the copy was made, and have records that the copy does not know of. Its confirmation counts again
+    /// once the device has named a revision that it shares with the copy.
+    ///
+    /// - Parameter prefix: See `init(prefix:)`.
+    package static func suspension(prefix: String) -> String {
+        "UPDATE \(prefix)purges SET view = \(outdated) - view WHERE view > 0"
+    }
 
     /// SQL that is true for a name of a principal, and not for one of a device.
     package static func isPrincipal(_ column: String) -> String {
@@ -75,7 +92,8 @@ package struct DevicePurges {
             // A view that was removed has changed since the device was here.
             guard row[2] == shown, let revision = row[3].flatMap({ Int64($0) }), let parts = row[7]
             else {
-                purges.append(purge(row, .waits))
+                let isSuspended = row[2] == Int64(shown).map { "\(Self.suspended($0))" }
+                purges.append(purge(row, .waits, isSuspended: isSuspended))
                 continue
             }
             let views = ViewScan.typeViews(parts)
@@ -87,7 +105,7 @@ package struct DevicePurges {
     }
 
     private func purge(
-        _ row: [String?], _ state: DevicePurge.State, hidden: Int64 = 0
+        _ row: [String?], _ state: DevicePurge.State, isSuspended: Bool = false, hidden: Int64 = 0
     ) -> DevicePurge {
         func integer(_ column: Int) -> Int64 { row[column].flatMap { Int64($0) } ?? 0 }
         let confirmed = row[3].map { _ in
@@ -95,8 +113,8 @@ package struct DevicePurges {
                 revision: integer(3), records: integer(4), hash: row[8] ?? "", time: integer(5))
         }
         return DevicePurge(
-            clientID: row[0] ?? "", principal: row[1] ?? "", state: state, hidden: hidden,
-            known: integer(9), confirmed: confirmed)
+            clientID: row[0] ?? "", principal: row[1] ?? "", state: state,
+            isSuspended: isSuspended, hidden: hidden, known: integer(9), confirmed: confirmed)
     }
 
     /// The devices, each with its confirmation and the view that it was given last. Before a server noted
