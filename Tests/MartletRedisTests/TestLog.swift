@@ -78,7 +78,7 @@ final class TestLog: LogSource {
         return revision <= Int64(all.count) ? all[Int(revision - 1)].hash : nil
     }
 
-    func confirmation(of device: Int64) throws(StorageFault) -> DeviceNote? { nil }
+    func confirmation(of device: Int64) throws(StorageFault) -> Int64? { nil }
 
     func entries(at revisions: [Int64]) throws(StorageFault) -> [LogEntry] {
         all.filter { revisions.contains($0.revision) }

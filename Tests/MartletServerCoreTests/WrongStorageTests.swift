@@ -26,7 +26,7 @@ private final class UnreadableLog: LogSource {
         guard !isUnreadable else { throw StorageFault(.failed, "the log cannot be read") }
         return try base.hash(at: revision)
     }
-    func confirmation(of device: Int64) throws(StorageFault) -> DeviceNote? {
+    func confirmation(of device: Int64) throws(StorageFault) -> Revision? {
         try base.confirmation(of: device)
     }
     func entries(at revisions: [Revision]) throws(StorageFault) -> [LogEntry] {

@@ -197,67 +197,49 @@ struct PurgeCopyTests {
     /// Has the data set be one that was restored, and expects that Ann's device waits.
     private static func restore(_ server: TestDataSet) throws {
         let prefix = server.kind.isPostgres ? "_martlet." : "martlet_"
-        try server.execute(DevicePurges.suspension(prefix: prefix))
+        try server.execute(ViewScan.retirement(prefix: prefix))
         try server.restart()
         try server.secure(by: rules)
         #expect(try state(server) == "waits, 0")
     }
 
     @Test(
-        "after a restore, a device counts again once it has named a revision of the present history",
+        "after a restore, a device waits until it has confirmed another view, and needs no row for it",
         arguments: StorageKind.all)
     func restored(kind: StorageKind) async throws {
         let (server, device) = try await Self.server(kind)
-        let (revision, lineage) = (device.revision, device.lineage)
-        try Self.restore(server)
+        let old = device.view
         // Restored twice is no different.
-        try Self.restore(server)
-        let plain = Self.text(device, at: revision, lineage)
-        // Requests that tell nothing of the device's records: it fetches everything, or has nothing.
-        let goal = plain.replacing(#""changeSets""#, with: #""goal":1,"changeSets""#)
-        let empty = #"{"clientId":"a1","protocol":1,"maxRevision":0,"changeSets":[]}"#
-        for text in [goal, empty] {
-            try Self.expectForNode(text, as: device.principal, server)
-            _ = try server.process([text], as: device.principal)[0].get()
-            #expect(try Self.state(server) == "waits, 0")
-            try Self.expectForNode(plain, as: device.principal, server)
-        }
-        _ = try server.process([plain], as: device.principal)[0].get()
-        #expect(try Self.state(server) == "confirmed, 0")
-        let request = try server.admitted(plain, as: device.principal)
-        guard case .answer = server.reader().answer(to: request) else {
-            Issue.record("only the writer answers")
-            return
-        }
-    }
-
-    @Test(
-        "after a restore, an older copy counts up to what it names, and another history not at all",
-        arguments: StorageKind.all)
-    func restoredWithOthers(kind: StorageKind) async throws {
-        let (server, device) = try await Self.server(kind)
-        let (revision, lineage) = (device.revision, device.lineage)
-        try Self.rename(1, to: "Zia", at: 1, server)
+        for _ in 0..<2 { try Self.restore(server) }
+        let plain = Self.text(device, at: device.revision, device.lineage)
+        try Self.expectForNode(plain, as: device.principal, server)
         try device.exchange(with: server)
-        try Self.confirm(device, to: server)
-        try Self.restore(server)
-        let old = Self.text(device, at: revision, lineage)
-        _ = try server.process([old], as: device.principal)[0].get()
-        #expect(try Self.state(server) == "waits, 1")
-        try Self.confirm(device, to: server)
-        try Self.restore(server)
-        let lost = "\(String(repeating: "0", count: 64))-v\(device.view ?? 0)"
-        let other = Self.text(device, at: device.revision, lost)
-        try Self.expectForNode(other, as: device.principal, server)
-        #expect(try server.problem(other, as: device.principal)?.kind == "lineage")
-        // It looks for what both histories share, and has yet to remove the rest.
-        let probe = Self.text(device, at: device.revision, device.lineage)
-        _ = try server.process([probe], as: device.principal)[0].get()
+        #expect(device.view != old && device.beginnings == 0)
+        #expect(!device.heard.contains("Pia"))
         #expect(try Self.state(server) == "waits, 0")
         try Self.confirm(device, to: server)
         #expect(try Self.state(server) == "confirmed, 0")
-        // A confirmation counts at once.
+    }
+
+    @Test(
+        "after a restore, a device has nothing that its view showed only in between",
+        arguments: StorageKind.all)
+    func betweenBackupAndRestore(kind: StorageKind) async throws {
+        let (server, device) = try await Self.server(kind)
+        // The log has this revision, and the copy was made before a device asked for it.
+        try Self.rename(2, to: "Pip", at: 1, server)
+        let lineage = try #require(try server.lineage(at: 2))
+        let ahead = "\(lineage)-v\(device.view ?? 0)"
         try Self.restore(server)
+        try Self.rename(2, to: "Quin", at: 2, server)
+        // Another device of hers brings her view up to date.
+        let other = ViewedDevice("a2", device.principal)
+        try other.exchange(with: server)
+        device.lie(revision: 2, lineage: ahead)
+        try device.exchange(with: server)
+        #expect(device.beginnings == 1)
+        #expect(device.records == other.records)
+        #expect(try Self.state(server) == "waits, 0")
         try Self.confirm(device, to: server)
         #expect(try Self.state(server) == "confirmed, 0")
     }
@@ -268,7 +250,6 @@ struct PurgeCopyTests {
     func otherLog(kind: StorageKind) async throws {
         let (server, device) = try await Self.server(kind)
         server.isCompared = false
-        let plain = Self.text(device, at: device.revision, device.lineage)
         if kind.isPostgres {
             // The log goes back, as that of a standby which lagged.
             try server.send(SetText().create("notes", "-9", #""text":"N""#), as: Self.office)
@@ -284,7 +265,8 @@ struct PurgeCopyTests {
         _ = server.node.takeExternalWrites(now: server.now)
         #expect(server.node.takeFault() == nil)
         #expect(try Self.state(server) == "waits, 0")
-        _ = try server.process([plain], as: device.principal)[0].get()
+        try device.exchange(with: server)
+        try Self.confirm(device, to: server)
         #expect(try Self.state(server) == "confirmed, 0")
         // It is noted once.
         _ = server.node.takeExternalWrites(now: server.now)

@@ -63,8 +63,8 @@ extension CommandDescription {
         } else if device.state == .waits {
             parts.append("has confirmed nothing")
         }
-        if device.isSuspended {
-            parts.append("the data set was restored, and the device has not asked since")
+        if device.isRestored {
+            parts.append("the data set was restored since")
         } else if device.state == .waits, device.hidden == 0, device.confirmed != nil {
             parts.append("it has been given another view since")
         }
@@ -78,7 +78,7 @@ extension CommandDescription {
             ("dataSet", .text(dataSet)), ("user", .text(device.principal)),
             ("device", .text(device.clientID)), ("state", .text(device.state.rawValue)),
             ("hiddenSince", .integer(device.hidden)), ("knownUpTo", .integer(device.known)),
-            ("restoredSince", .boolean(device.isSuspended)),
+            ("restoredSince", .boolean(device.isRestored)),
         ]
         if let confirmed = device.confirmed {
             members += [

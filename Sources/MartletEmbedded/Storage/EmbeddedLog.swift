@@ -120,7 +120,7 @@ package final class EmbeddedLog: LogSource {
         }
     }
 
-    package func confirmation(of device: Int64) throws(StorageFault) -> DeviceNote? {
+    package func confirmation(of device: Int64) throws(StorageFault) -> Revision? {
         try reading { (connection) throws(SQLiteError) in
             try EmbeddedViews.confirmation(of: device, on: connection)
         }

@@ -261,50 +261,33 @@ struct EmbeddedViews: ViewStorage {
         var notes: [Int64: DeviceNote] = [:]
         for device in devices {
             let view = try given(to: DevicePurges.identity(ofDevice: device)).first?.key
-            var note = try store.working { (session) throws(SQLiteError) in
+            let confirmed = try store.working { (session) throws(SQLiteError) in
                 try Self.confirmation(of: device, on: session.connection)
             }
-            if let view {
-                note = note ?? DeviceNote()
-                note?.view = view
-            }
-            notes[device] = note
+            guard view != nil || confirmed != nil else { continue }
+            notes[device] = DeviceNote(view: view ?? View.everything, confirmed: confirmed)
         }
         return notes
     }
 
-    /// Returns what is noted of a device's confirmation; see `LogSource.confirmation(of:)`.
+    /// Returns the revision up to which a device's confirmation counts; nil if none counts.
     static func confirmation(
         of device: Int64, on connection: Connection
-    ) throws(SQLiteError) -> DeviceNote? {
+    ) throws(SQLiteError) -> Revision? {
         let find = try connection.statement(
-            """
-            SELECT revision, view < 0 FROM martlet_purges \
-            WHERE device = ?1 AND \(DevicePurges.mayCount)
-            """)
+            "SELECT revision FROM martlet_purges WHERE device = ?1 AND view > 0")
         defer { find.reset() }
         find.bind(1, integer: device)
-        guard try find.step() else { return nil }
-        let (revision, isSuspended) = (find.integer(0), find.integer(1) != 0)
-        return isSuspended ? DeviceNote(suspended: revision) : DeviceNote(confirmed: revision)
+        return try find.step() ? find.integer(0) : nil
     }
 
     func limit(
         confirmationOf device: Int64, to revision: Revision?
     ) throws(StorageFault) {
         try store.working { (session) throws(SQLiteError) in
-            let outdated = DevicePurges.outdated
-            let change =
-                revision.map { "revision = \($0), view = max(view, \(outdated) - view)" }
-                ?? "view = \(outdated)"
+            let change = revision.map { "revision = \($0)" } ?? "view = \(DevicePurges.outdated)"
             try session.connection.run(
                 "UPDATE martlet_purges SET \(change) WHERE device = \(device)")
-        }
-    }
-
-    func suspendConfirmations() throws(StorageFault) {
-        try store.working { (session) throws(SQLiteError) in
-            try session.connection.run(DevicePurges.suspension(prefix: "martlet_"))
         }
     }
 
@@ -322,6 +305,12 @@ struct EmbeddedViews: ViewStorage {
             note.bind(5, text: receipt.removed.text)
             note.bind(6, integer: now)
             try note.run()
+        }
+    }
+
+    func retireAll() throws(StorageFault) {
+        try store.working { (session) throws(SQLiteError) in
+            try session.connection.run(ViewScan.retirement(prefix: "martlet_"))
         }
     }
 

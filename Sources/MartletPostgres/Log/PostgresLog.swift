@@ -114,17 +114,12 @@ package final class PostgresLog: LogSource {
         }
     }
 
-    package func confirmation(of device: Int64) throws(StorageFault) -> DeviceNote? {
+    package func confirmation(of device: Int64) throws(StorageFault) -> Revision? {
         try connection.reading { (connection, _) throws(PostgresError) in
             let rows = try connection.query(
-                """
-                SELECT revision, view < 0 FROM _martlet.purges \
-                WHERE device = $1 AND \(DevicePurges.mayCount)
-                """, [.integer(device)])
-            guard rows.count == 1 else { return nil }
-            let revision = try rows.integer(0, 0)
-            return try rows.boolean(0, 1)
-                ? DeviceNote(suspended: revision) : DeviceNote(confirmed: revision)
+                "SELECT revision FROM _martlet.purges WHERE device = $1 AND view > 0",
+                [.integer(device)])
+            return rows.count == 1 ? try rows.integer(0, 0) : nil
         }
     }
 

@@ -264,11 +264,10 @@ struct PostgresViews: ViewStorage {
             let rows = try run(
                 PostgresStatement(
                     """
-                    SELECT d.number, g.view, p.revision, p.view < 0 \
+                    SELECT d.number, g.view, p.revision \
                     FROM unnest($1::bigint[], $2::text[]) AS d(number, name) \
                     LEFT JOIN _martlet.given AS g ON g.principal = d.name \
-                    LEFT JOIN _martlet.purges AS p ON p.device = d.number \
-                    AND p.\(DevicePurges.mayCount) \
+                    LEFT JOIN _martlet.purges AS p ON p.device = d.number AND p.view > 0 \
                     WHERE g.view IS NOT NULL OR p.revision IS NOT NULL
                     """,
                     [
@@ -277,17 +276,9 @@ struct PostgresViews: ViewStorage {
                     ]), on: session)
             var notes: [Int64: DeviceNote] = [:]
             for row in 0..<rows.count {
-                var note = DeviceNote()
-                if !rows.isNull(row, 1) { note.view = try rows.integer(row, 1) }
-                if !rows.isNull(row, 2) {
-                    let revision = try rows.integer(row, 2)
-                    if try rows.boolean(row, 3) {
-                        note.suspended = revision
-                    } else {
-                        note.confirmed = revision
-                    }
-                }
-                notes[try rows.integer(row, 0)] = note
+                notes[try rows.integer(row, 0)] = DeviceNote(
+                    view: rows.isNull(row, 1) ? View.everything : try rows.integer(row, 1),
+                    confirmed: rows.isNull(row, 2) ? nil : try rows.integer(row, 2))
             }
             return notes
         }
@@ -297,21 +288,11 @@ struct PostgresViews: ViewStorage {
         confirmationOf device: Int64, to revision: Revision?
     ) throws(StorageFault) {
         try store.working { (session) throws(PostgresError) in
-            let outdated = DevicePurges.outdated
-            let change =
-                revision == nil
-                ? "view = $2" : "revision = $2, view = greatest(view, \(outdated) - view)"
+            let column = revision == nil ? "view" : "revision"
             _ = try run(
                 PostgresStatement(
-                    "UPDATE _martlet.purges SET \(change) WHERE device = $1",
-                    [.integer(device), .integer(revision ?? outdated)]), on: session)
-        }
-    }
-
-    func suspendConfirmations() throws(StorageFault) {
-        try store.working { (session) throws(PostgresError) in
-            _ = try run(
-                PostgresStatement(DevicePurges.suspension(prefix: "_martlet."), []), on: session)
+                    "UPDATE _martlet.purges SET \(column) = $2 WHERE device = $1",
+                    [.integer(device), .integer(revision ?? DevicePurges.outdated)]), on: session)
         }
     }
 
@@ -330,6 +311,13 @@ struct PostgresViews: ViewStorage {
                         .integer(receipt.removed.count), .text(receipt.removed.text),
                         .integer(now),
                     ]), on: session)
+        }
+    }
+
+    func retireAll() throws(StorageFault) {
+        try store.working { (session) throws(PostgresError) in
+            _ = try run(
+                PostgresStatement(ViewScan.retirement(prefix: "_martlet.")), on: session)
         }
     }
 

@@ -135,7 +135,7 @@ package final class CachedLog: LogSource {
         try source.hash(at: revision)
     }
 
-    package func confirmation(of device: Int64) throws(StorageFault) -> DeviceNote? {
+    package func confirmation(of device: Int64) throws(StorageFault) -> Revision? {
         try source.confirmation(of: device)
     }
 

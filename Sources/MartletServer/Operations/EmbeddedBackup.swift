@@ -201,7 +201,7 @@ public struct EmbeddedBackup {
         guard head.revision == manifest.revision, head.lineage == manifest.lineage else {
             throw ServerFailure("The backup's log does not end where its manifest says.")
         }
-        try DataSetFile(unfinished).suspendConfirmations()
+        try DataSetFile(unfinished).retireViews()
         try OpenFile(readingFrom: unfinished).synchronize()
     }
 
@@ -296,12 +296,12 @@ struct DataSetFile {
         return try head()
     }
 
-    /// Lets no confirmation of a device count until the device has asked the restored data set.
-    func suspendConfirmations() throws {
-        // An older format has no confirmations.
-        let table = "SELECT 1 FROM sqlite_schema WHERE name = 'martlet_purges'"
+    /// Retires the views of a data set that is restored; see `ViewScan.retirement(prefix:)`.
+    func retireViews() throws {
+        // An older format has no views.
+        let table = "SELECT 1 FROM sqlite_schema WHERE name = 'martlet_views'"
         guard try connection.integer(table) == 1 else { return }
-        try connection.execute(DevicePurges.suspension(prefix: "martlet_"))
+        try connection.execute(ViewScan.retirement(prefix: "martlet_"))
     }
 
     func head() throws -> Head {

@@ -214,14 +214,14 @@ final class SnapshotService: Sendable {
         // A data set restored from a copy may have snapshots of a history that it does not have.
         let ours = try folder.manifests().filter { $0.dataSet == opened.identity }
         let shared = try ours.filter { try log.hash(at: $0.revision)?.text == $0.lineage }
-        if shared.count < ours.count { try suspendConfirmations() }
+        if shared.count < ours.count { try retireViews() }
         let kept = try folder.keep(shared)
         state.withLock { $0.kept = kept }
         return kept
     }
 
-    /// Lets no confirmation count until its device has asked, because the data set was restored.
-    private func suspendConfirmations() throws {
+    /// Has the node retire all views, because the data set was restored.
+    private func retireViews() throws {
         opened.feed.meetOtherLog()
         try opened.node.wait { node in
             _ = node.takeExternalWrites(now: opened.now())

@@ -131,7 +131,7 @@ package final class DataSetFeed: Sendable {
                 query.views = views
                 // Another process may have kept a confirmation since.
                 if isShared, number != 0,
-                    try limitedBelow(of: number, log) ?? 0 > admitted.request.maxRevision
+                    try confirmation(of: number, log) ?? 0 > admitted.request.maxRevision
                 {
                     return .needsNode
                 }
@@ -157,7 +157,7 @@ package final class DataSetFeed: Sendable {
         guard device != 0, views.program != nil else { return .problem(problem) }
         do throws(AnswerBuilder.Failure) {
             if !isShared, note(ofDevice: device) == nil { return .needsNode }
-            return try limitedBelow(of: device, log) == nil ? .problem(problem) : .needsNode
+            return try confirmation(of: device, log) == nil ? .problem(problem) : .needsNode
         } catch {
             switch error {
             case .notInMemory, .compacted: return .needsLog
@@ -166,15 +166,15 @@ package final class DataSetFeed: Sendable {
         }
     }
 
-    /// Returns `DeviceNote.limitedBelow` of a device. If other processes keep confirmations too, only the log
-    /// knows.
-    private func limitedBelow(
+    /// Returns the revision up to which a device's confirmation counts; nil if none counts. If other
+    /// processes keep confirmations too, only the log knows.
+    private func confirmation(
         of device: Int64, _ log: (any LogSource)?
     ) throws(AnswerBuilder.Failure) -> Revision? {
-        guard isShared else { return note(ofDevice: device)?.limitedBelow }
+        guard isShared else { return note(ofDevice: device)?.confirmed }
         guard let log else { throw .notInMemory }
         do throws(StorageFault) {
-            return try log.confirmation(of: device)?.limitedBelow
+            return try log.confirmation(of: device)
         } catch {
             throw .fault(error)
         }
@@ -199,7 +199,7 @@ package final class DataSetFeed: Sendable {
         }
         guard let note = note(ofDevice: device.number), note.view == view else { return .unknown }
         // An older copy of the device's file may have records again that had left the view.
-        guard since >= note.limitedBelow ?? 0 else { return .unknown }
+        guard since >= note.confirmed ?? 0 else { return .unknown }
         guard isShared, views.program != nil else { return sight }
         // Another process may have given the device another view since. It gave it this one, too, if
         // the device names it.
@@ -342,7 +342,7 @@ package final class DataSetFeed: Sendable {
     var otherLogCount: Int { otherLogs.withLock(\.self) }
 
     /// Notes that another log was found in place of the one that was there, because the data set was restored.
-    /// The node suspends the confirmations of devices in its next transaction.
+    /// The node retires all views in its next transaction.
     package func meetOtherLog() {
         otherLogs.withLock { $0 += 1 }
     }

@@ -27,8 +27,8 @@ package struct DevicePurge: Hashable, Sendable {
     package let clientID: String
     package let principal: String
     package let state: State
-    /// Whether the confirmation is suspended: the data set was restored, and the device has not asked since.
-    package let isSuspended: Bool
+    /// Whether the data set was restored, and the device has not been given a view since.
+    package let isRestored: Bool
     /// The number of records that left the device's view since the confirmation.
     package let hidden: Int64
     /// The revision up to which this is known: the last at which a device of the user with this view asked.
@@ -52,21 +52,6 @@ package struct DevicePurges {
     /// The view, which nobody has, of a confirmation that a device made before it was given another view.
     package static let outdated: Int64 = -1
 
-    /// Returns the view under which a confirmation is kept while it is suspended. Nobody has this view.
-    package static func suspended(_ view: Int64) -> Int64 { outdated - view }
-
-    /// SQL that is true for a confirmation of records of a view that counts, or that is suspended.
-    package static let mayCount = "view NOT IN (\(View.everything), \(outdated))"
-
-    /// SQL that suspends the confirmations in a data set that was restored. A device may have been here after
-    /// the copy was made, and have records that the copy does not know of. Its confirmation counts again
-    /// once the device has named a revision that it shares with the copy.
-    ///
-    /// - Parameter prefix: See `init(prefix:)`.
-    package static func suspension(prefix: String) -> String {
-        "UPDATE \(prefix)purges SET view = \(outdated) - view WHERE view > 0"
-    }
-
     /// SQL that is true for a name of a principal, and not for one of a device.
     package static func isPrincipal(_ column: String) -> String {
         "\(column) NOT LIKE '\(prefixOfDevices)%'"
@@ -89,11 +74,14 @@ package struct DevicePurges {
                 purges.append(purge(row, .seesAll))
                 continue
             }
+            guard row[10] != "1" else {
+                purges.append(purge(row, .waits, isRestored: true))
+                continue
+            }
             // A view that was removed has changed since the device was here.
             guard row[2] == shown, let revision = row[3].flatMap({ Int64($0) }), let parts = row[7]
             else {
-                let isSuspended = row[2] == Int64(shown).map { "\(Self.suspended($0))" }
-                purges.append(purge(row, .waits, isSuspended: isSuspended))
+                purges.append(purge(row, .waits))
                 continue
             }
             let views = ViewScan.typeViews(parts)
@@ -105,7 +93,7 @@ package struct DevicePurges {
     }
 
     private func purge(
-        _ row: [String?], _ state: DevicePurge.State, isSuspended: Bool = false, hidden: Int64 = 0
+        _ row: [String?], _ state: DevicePurge.State, isRestored: Bool = false, hidden: Int64 = 0
     ) -> DevicePurge {
         func integer(_ column: Int) -> Int64 { row[column].flatMap { Int64($0) } ?? 0 }
         let confirmed = row[3].map { _ in
@@ -113,8 +101,8 @@ package struct DevicePurges {
                 revision: integer(3), records: integer(4), hash: row[8] ?? "", time: integer(5))
         }
         return DevicePurge(
-            clientID: row[0] ?? "", principal: row[1] ?? "", state: state,
-            isSuspended: isSuspended, hidden: hidden, known: integer(9), confirmed: confirmed)
+            clientID: row[0] ?? "", principal: row[1] ?? "", state: state, isRestored: isRestored,
+            hidden: hidden, known: integer(9), confirmed: confirmed)
     }
 
     /// The devices, each with its confirmation and the view that it was given last. Before a server noted
@@ -123,7 +111,7 @@ package struct DevicePurges {
         """
         SELECT d.client_id, d.principal, CAST(p.view AS text), CAST(p.revision AS text), \
         CAST(p.records AS text), CAST(p.time AS text), CAST(d.shown AS text), v.parts, p.hash, \
-        CAST(n.last AS text) FROM (SELECT number, client_id, principal, \
+        CAST(n.last AS text), CASE WHEN v.\(ViewScan.isRetired) THEN '1' END FROM (SELECT number, client_id, principal, \
         coalesce(\(shown(to: "'\(Self.prefixOfDevices)' || e.number")), \(shown(to: "e.principal"))) \
         AS shown FROM \(prefix)devices AS e) AS d \
         LEFT JOIN \(prefix)purges AS p ON p.device = d.number \

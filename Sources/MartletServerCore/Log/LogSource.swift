@@ -27,9 +27,8 @@ package protocol LogSource: AnyObject {
     ) throws(StorageFault) -> [LogEntry]
     /// Returns the chained hash after an entry; nil if there is no such entry.
     func hash(at revision: Revision) throws(StorageFault) -> LineageHash?
-    /// Returns what is noted of a device's confirmation; nil if none counts and none is suspended. The view
-    /// is that of everything.
-    func confirmation(of device: Int64) throws(StorageFault) -> DeviceNote?
+    /// Returns the revision up to which a device's confirmation counts, as `DeviceNote.confirmed` says it.
+    func confirmation(of device: Int64) throws(StorageFault) -> Revision?
     /// Returns the entries of these revisions, in any order, without those that do not exist.
     func entries(at revisions: [Revision]) throws(StorageFault) -> [LogEntry]
     /// Returns the rows that changed after a revision, all read at one moment.

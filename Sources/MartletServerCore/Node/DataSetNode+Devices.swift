@@ -55,22 +55,18 @@ extension DataSetNode {
     ///
     /// A device that names an older revision than it confirmed is an older copy of its file, and may have
     /// records again that have left the view since that revision. If it has records of other views or of
-    /// another history, the confirmation says nothing about them. A suspended confirmation counts again once
-    /// the device names a revision of the data set's history, and does not fetch everything again.
+    /// another history, the confirmation says nothing about them.
     ///
     /// - Parameter moves: Whether the device may have records of other views.
     private func limitConfirmation(
         _ note: inout DeviceNote, _ work: RequestWork, _ request: SyncRequest, moves: Bool
     ) throws(StorageFault) {
-        guard let known = note.confirmed ?? note.suspended, note.view != View.everything
-        else { return }
+        guard let confirmed = note.confirmed, note.view != View.everything else { return }
         let isUnknown = work.problem.map(RequestCheck.isOfRecords) ?? false
-        let isShared = work.problem == nil && request.lineage != nil && request.goal == nil
-        let isLimited = note.suspended == nil ? request.maxRevision < known : isShared
-        guard isUnknown || isLimited else { return }
-        let counted = isUnknown || moves ? nil : min(known, request.maxRevision)
+        guard isUnknown || request.maxRevision < confirmed else { return }
+        let counted = isUnknown || moves ? nil : request.maxRevision
         try storage.views.limit(confirmationOf: work.device, to: counted)
-        (note.confirmed, note.suspended) = (counted, nil)
+        note.confirmed = counted
     }
 
     /// Keeps what a device confirms to have removed.
@@ -93,6 +89,5 @@ extension DataSetNode {
         receipt.revision = min(receipt.revision, admitted.request.maxRevision)
         try storage.views.note(receipt, of: work.device, now: now)
         note.confirmed = receipt.view == View.everything ? nil : receipt.revision
-        note.suspended = nil
     }
 }

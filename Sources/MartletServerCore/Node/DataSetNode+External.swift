@@ -81,7 +81,7 @@ extension DataSetNode {
     }
 
     /// Begins a transaction, and brings memory up to the commits of other processes before it. If the log is
-    /// another one than before, no confirmation counts until its device has asked.
+    /// another one than before, all views are retired.
     ///
     /// - Returns: The entries that were made from external writes. They are committed with the
     ///   rest.
@@ -89,8 +89,10 @@ extension DataSetNode {
         let entries = try beginFollowing(now: now, maxBytes: maxBytes)
         otherLogs.open = feed.otherLogCount
         if otherLogs.open != otherLogs.committed {
-            try storage.views.suspendConfirmations()
+            try storage.views.retireAll()
             feed.forgetDevices()
+            feed.views.forget()
+            viewIndex.reset()
         }
         return entries
     }

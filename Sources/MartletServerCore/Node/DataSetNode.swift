@@ -47,8 +47,8 @@ package final class DataSetNode {
     /// The numbers of entries made from external writes: in the open transaction, and since
     /// `takeExternalCount()`.
     var external = (open: 0, committed: 0)
-    /// The part of `DataSetFeed.otherLogCount` for which confirmations are suspended: in the open transaction,
-    /// and for good.
+    /// The part of `DataSetFeed.otherLogCount` after which views were retired: in the open transaction, and
+    /// for good.
     var otherLogs = (open: 0, committed: 0)
     /// The time of the last call, in milliseconds since 1970.
     var lastTime: Int64 = 0
@@ -309,7 +309,7 @@ package final class DataSetNode {
         case .unmet: return true
         case .stranger: return false
         // The device may name another history, so that its confirmation counts no more.
-        case .device(let device): return feed.note(ofDevice: device.number)?.limitedBelow != nil
+        case .device(let device): return feed.note(ofDevice: device.number)?.confirmed != nil
         }
     }
 

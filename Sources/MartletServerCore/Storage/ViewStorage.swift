@@ -61,12 +61,12 @@ package protocol ViewStorage {
     func notes(ofDevices devices: [Int64]) throws(StorageFault) -> [Int64: DeviceNote]
     /// Notes a device's confirmation, in place of its last one.
     func note(_ receipt: PurgeReceipt, of device: Int64, now: Int64) throws(StorageFault)
-    /// Notes that a device's confirmation counts, and up to which revision; nil if it counts no more.
+    /// Notes that a device's confirmation counts only up to an earlier revision; nil if it counts no more.
     func limit(
         confirmationOf device: Int64, to revision: Revision?
     ) throws(StorageFault)
-    /// Suspends all confirmations; see `DevicePurges.suspension(prefix:)`.
-    func suspendConfirmations() throws(StorageFault)
+    /// Retires all views; see `ViewScan.retirement(prefix:)`.
+    func retireAll() throws(StorageFault)
     /// Returns all views, and the numbers of all type views.
     func kept() throws(StorageFault) -> (views: [KeptView], typeViews: [Int64])
     /// Removes views. Nobody keeps the time for which he was given one of them, unless it is the last that
@@ -102,19 +102,10 @@ package struct DeviceNote: Hashable, Sendable {
     /// The revision up to which the device's last confirmation counts; nil if there is none that counts, or
     /// if its user sees everything.
     package var confirmed: Revision?
-    /// The revision up to which the confirmation counts once the device has named a revision that it shares
-    /// with the data set, which was restored since; nil if the confirmation is not suspended.
-    package var suspended: Revision?
 
-    package init(
-        view: Int64 = View.everything, confirmed: Revision? = nil, suspended: Revision? = nil
-    ) {
-        (self.view, self.confirmed, self.suspended) = (view, confirmed, suspended)
+    package init(view: Int64 = View.everything, confirmed: Revision? = nil) {
+        (self.view, self.confirmed) = (view, confirmed)
     }
-
-    /// The revision below which a request of the device changes its confirmation: the highest one if each
-    /// request may; nil if none does.
-    package var limitedBelow: Revision? { suspended == nil ? confirmed : .max }
 }
 
 /// The time for which somebody's devices were given a view.
