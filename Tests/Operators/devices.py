@@ -1,6 +1,7 @@
 """Commands on a device's file, with a server that runs."""
 import csv
 import glob
+import json
 import os
 import sqlite3
 
@@ -112,6 +113,8 @@ class InitOfAnother(Init):
     def again(self, world):
         file = world.path('new.sqlite')
         words = ['init', file, '--server', world.server.address, '--token-file', world.path('eve.token')]
+        # A file that Ada's init has made has the notes until Eve's device has removed them.
+        self.removes = os.path.exists(file)
         run = Tools.run(*words)
         if run.code == 1 and os.path.exists(file):
             if 'another user' not in run.err and 'exists already' not in run.err:
@@ -119,21 +122,27 @@ class InitOfAnother(Init):
             for path in glob.glob(file + '*'):
                 if '-seed.' not in path:
                     os.remove(path)
+            self.removes = False
             run = Tools.run(*words)
         run.need(0)
 
     def final(self, world):
         truth = self.truth(world)
-        notes = [mark for _, mark in truth['notes']]
         truth['notes'] = []
         found = tables(world.path('new.sqlite'))
         if found != truth:
             raise Failure(f'Eve has other records than she may see: {differences(found, truth)}')
+        notes = [mark for _, mark in self.truth(world)['notes']]
         for path in glob.glob(world.path('new.sqlite*')):
             with open(path, 'rb') as file:
                 content = file.read()
             if any(mark.encode() in content for mark in notes):
                 raise Failure(f'{path} has a note that Eve may not see')
+        Tools.run('sync', world.path('new.sqlite')).need(0)
+        listed = json.loads(Tools.run('purges', '--data', world.path('data'), '--json').need(0, 1).out)
+        removed = [device for device in listed['devices'] if 'eve' in device['user'] and device.get('removed')]
+        if removed and not self.removes:
+            raise Failure(f'Eve had records that she may not see, and removed them: {removed}')
         DeviceCommand.final(self, world)
 
 

@@ -62,10 +62,14 @@ struct OtherUserTests {
         let second = try #require(try await fixture.seed(from: source))
         #expect(second != first && source.clients.last == second)
         #expect(try fixture.left() == [])
-        // A process that was stopped before it stored the manifest leaves the name.
+        // A process that was stopped before it stored the manifest leaves the name. It stays its user's.
         try Data(first.utf8).write(to: URL(fileURLWithPath: fixture.device + "-seed.client"))
         let third = try #require(try await fixture.seed(from: source))
         #expect(third != first)
+        #expect(try fixture.left() == [])
+        source.refuse(nil)
+        try Data(first.utf8).write(to: URL(fileURLWithPath: fixture.device + "-seed.client"))
+        #expect(try await fixture.seed(from: source) == first)
         #expect(try fixture.left() == [])
     }
 }
