@@ -4,6 +4,9 @@ import glob
 import json
 import os
 import sqlite3
+import time
+import urllib.error
+import urllib.request
 
 from scenario import DataFolder
 from world import Failure, Server, Tools, differences, tables
@@ -99,16 +102,33 @@ class InitOfAnother(Init):
         world.write('rules.sql', """
             CREATE POLICY every ON teams USING (true);
             CREATE POLICY every ON players USING (true);
-            CREATE POLICY staff ON notes USING (martlet_user() <> 'eve');
+            CREATE POLICY every ON notes USING (true);
+            CREATE POLICY none ON notes AS RESTRICTIVE TO guest USING (false);
             """)
         super().prepare(world)
-        run = Tools.run(*world.token_words('create', 'team', '--user', 'eve')).need(0)
+        run = Tools.run(*world.token_words('create', 'team', '--user', 'eve', '--role', 'guest')).need(0)
         world.write('eve.token', run.out.split()[0] + '\n')
 
     def serve(self, world, **more):
         return Server(
             '--data', world.path('data'), '--schema', world.path('schema.sql'),
             '--rules', world.path('rules.sql'), '--snapshot-every', '1', **more)
+
+    def begin(self, world):
+        server = super().begin(world)
+        server.listen()
+        with open(world.path('ada.token')) as file:
+            token = file.read().strip()
+        request = urllib.request.Request(
+            f'{server.address}/snapshot', headers={'Authorization': f'Bearer {token}'})
+        # Without a snapshot there is nothing to download.
+        for _ in range(200):
+            try:
+                urllib.request.urlopen(request, timeout=20).close()
+                return server
+            except urllib.error.HTTPError:
+                time.sleep(0.05)
+        raise Failure('the server makes no snapshot')
 
     def again(self, world):
         file = world.path('new.sqlite')
