@@ -56,7 +56,8 @@ private final class ChangedViews {
     /// Rules by which the rows themselves decide, and rules by which they decide about rows to which they refer; for
     /// each column that the change names, and for one more.
     private var policies: [String] {
-        Self.conditions.keys.sorted().filter { sql.contains($0) || $0 == "n" }.flatMap { column in
+        let words = Set(sql.split { !$0.isLetter && !$0.isNumber }.map(String.init) + ["n"])
+        return Self.conditions.keys.sorted().filter(words.contains).flatMap { column in
             let condition = Self.conditions[column] ?? ""
             let own = "CREATE POLICY own ON items0 USING (\(condition));\n"
             return [
