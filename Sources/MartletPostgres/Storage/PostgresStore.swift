@@ -159,7 +159,9 @@ extension PostgresStore: ServerStorage {
         }
         current = nil
         let (session, _) = try Self.open(connect, names, unsendable)
-        guard session.identity == identity, session.schema.fingerprint == schema.fingerprint
+        // Policies were read for this schema, with the meanings of its columns.
+        guard session.identity == identity, session.schema.fingerprint == schema.fingerprint,
+            names == nil || session.schema == schema
         else {
             session.close()
             throw StorageFault(
