@@ -120,13 +120,14 @@ struct PolicyTableTests {
 
     /// Returns the status of a request with the device's token.
     private static func status(
-        _ port: Int, _ path: String, _ body: String? = nil
+        _ port: Int, _ path: String, _ body: String? = nil, isStream: Bool = false
     ) async throws -> Int {
         guard let url = URL(string: "http://127.0.0.1:\(port)\(path)") else {
             throw URLError(.badURL)
         }
         var request = URLRequest(url: url)
         request.setValue("Bearer \(ServedDatabase.token)", forHTTPHeaderField: "Authorization")
+        if isStream { request.setValue("text/event-stream", forHTTPHeaderField: "Accept") }
         if let body {
             request.httpMethod = "POST"
             request.httpBody = Data(body.utf8)
@@ -159,7 +160,9 @@ struct PolicyTableTests {
         let port = try await database.start("a", Self.rules)
         let device = try await database.device("old", port)
         try await device.sync()
-        async let poll = Self.status(port, "/deltas?since=1000&wait=60&entries=1")
+        let listening = Task { try? await Self.status(port, "/deltas?since=0", isStream: true) }
+        defer { listening.cancel() }
+        try await ServedDatabase.untilMetric(port, "martlet_streams", is: 1)
         try await database.program { try $0.execute(change) }
         // Before the server has noticed, nobody gets a hidden row.
         let sync = #"{"maxRevision":0,"changeSets":[]}"#
@@ -182,7 +185,7 @@ struct PolicyTableTests {
         ] {
             #expect(try await Self.status(port, path) == 503, "\(path)")
         }
-        #expect(try await poll != 200)
+        try await ServedDatabase.untilMetric(port, "martlet_streams", is: 0)
         await #expect(throws: (any Error).self) { try await device.sync() }
         #expect(try await Self.players(device) == ["free 1"])
         await device.close()

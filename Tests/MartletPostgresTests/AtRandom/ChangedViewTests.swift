@@ -2,6 +2,7 @@ import MartletModel
 import MartletProtocol
 import MartletRules
 import PostgresKit
+import TestDatabases
 import Testing
 
 @testable import MartletPostgres
@@ -156,9 +157,11 @@ private final class ChangedViews {
 struct ChangedViewTests {
     @Test("show a device that comes back what they show a new one")
     func matrix() async throws {
+        // Each form has a database, and nothing has to outlive a crash of this server.
+        let servers = try await DatabaseServers.start(["--postgres", "--set", "fsync=off"])
         var counts = (compared: 0, moved: 0)
         for form in TableChange.all where !form.isObstacle {
-            let database = try await TestDatabase.make()
+            let database = try await TestDatabase.make(on: servers)
             let (faults, compared, moved) = try await TestDatabase.blocking {
                 let views = try ChangedViews(database.address, form)
                 try views.live()
