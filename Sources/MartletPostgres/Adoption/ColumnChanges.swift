@@ -5,16 +5,27 @@ import MartletServerCore
 package import PostgresKit
 
 /// Announces new columns of synchronised tables to devices with their values, and also columns
-/// whose values ALTER TABLE changed.
+/// whose values ALTER TABLE changed. Such a change fires no row trigger, so views that were computed before it
+/// are to be computed from the start.
 struct ColumnChanges {
     private let log: LogAppender
     private let schema: PostgresSchema
+    /// The notes about the columns of each table, and what is to be noted now.
+    private var columns: [(known: [String: Note], now: [String: Note])] = []
     /// Sentences about the changes.
     private(set) var notes: [String] = []
+    /// The version of the tables; see `PostgresSchema.version`.
+    private(set) var version: Int64
+    /// Whether a policy may read other values than before.
+    private var hasOtherValues = false
 
-    init(_ log: LogAppender, _ schema: PostgresSchema) {
+    init(_ log: LogAppender, _ schema: PostgresSchema) throws(PostgresError) {
         self.log = log
         self.schema = schema
+        version = schema.version
+        columns = try schema.tables.map { (table) throws(PostgresError) in
+            (try known(table), try notes(of: table))
+        }
     }
 
     /// The notes about a column, and about the file of its table's rows.
@@ -54,26 +65,37 @@ struct ColumnChanges {
     /// Compares the columns with their notes, adds the new and changed ones to the log, and updates
     /// the notes. A table without notes has nothing to announce.
     mutating func announce() throws {
+        let before = log.head
         var isOther = false
-        for (type, table) in schema.tables.enumerated() {
-            let (known, notes) = (try known(table), try notes(of: table))
-            guard known != notes else { continue }
+        for (type, (known, notes)) in columns.enumerated() where known != notes {
             isOther = try announce(type, known, notes) || isOther
-            try note(notes, table)
+            try note(notes, schema.tables[type])
         }
+        if hasOtherValues { try Self.judgeAgain(log, after: before) }
         if isOther {
-            _ = try log.connection.query("UPDATE _martlet.dataset SET tables = tables + 1")
+            version = try log.connection.query(
+                "UPDATE _martlet.dataset SET tables = tables + 1 RETURNING tables"
+            ).integer(0, 0)
         }
+    }
+
+    /// Has all views computed from the start when somebody asks for them next. The records that then enter or leave
+    /// one arrive in a later revision than the last, so the log gets an entry if it has none since `before`.
+    static func judgeAgain(_ log: LogAppender, after before: LogHead) throws {
+        let views = try log.connection.query(
+            "UPDATE _martlet.type_views SET revision = $1 WHERE revision IS NOT NULL",
+            [.integer(TypeView.outdated)])
+        if views.affectedCount > 0, log.head == before { try log.enter([]) }
     }
 
     /// Checks that no policy reads a column that was known under another name. Policies go by names, so they
     /// would read another column than the one for which they were written.
     /// - Throws: `AdoptionError` with the remedy, `PostgresError`.
     func refuseExchanged(_ policies: RulesProgram) throws {
-        for table in schema.tables {
-            let (known, now) = (try known(table), try notes(of: table))
+        for (table, (known, now)) in zip(schema.tables, columns) where known != now {
+            let named = policies.named(among: Array(now.keys))
             for (name, note) in now.sorted(by: { $0.key < $1.key }) {
-                guard let old = known[name], old.position != note.position, policies.names(name),
+                guard let old = known[name], old.position != note.position, named.contains(name),
                     let former = known.first(where: { $0.value.position == note.position })
                 else { continue }
                 throw AdoptionError(
@@ -121,6 +143,7 @@ struct ColumnChanges {
         let comparison = PostgresComparison(on: log.connection, schema)
         let oldKey = known.first { $0.value.isKey }
         if let oldKey, let key = now[table.key.name], oldKey.value.position != key.position {
+            hasOtherValues = true
             self.notes.append(
                 """
                 the key of table “\(name)” is “\(table.key.name)” now, in place of “\(oldKey.key)”; run \
@@ -131,6 +154,7 @@ struct ColumnChanges {
         }
         // A key that was renamed still has its number.
         let isOtherKey = isReplaced(oldKey?.key ?? table.key.name, as: table.key.name)
+        if isOtherKey || !gone.isEmpty || !replaced.isEmpty { hasOtherValues = true }
         if isOtherKey {
             // Other keys are other records.
             _ = try comparison.enter(.newer, of: [table.number])
@@ -157,18 +181,25 @@ struct ColumnChanges {
     }
 
     /// Returns the notes to keep. There are none for columns that devices do not receive.
+    /// - Throws: `PostgresError`, of kind `busy` if columns have changed since the schema was read.
     private func notes(of table: PostgresTable) throws(PostgresError) -> [String: Note] {
-        let names = Set(([table.key] + table.columns).map(\.name))
+        let columns = [table.key] + table.columns
+        let names = Set(columns.map(\.name))
         var found = try read(
             """
             SELECT a.attname::text, a.attnum::bigint, \
             concat_ws(' ', a.atttypid, a.atttypmod, (SELECT string_agg(concat(e.oid, '=', md5(e.enumlabel)), \
-            ' ' ORDER BY e.oid) FROM pg_catalog.pg_enum AS e WHERE e.enumtypid = a.atttypid)), \
+            ' ' ORDER BY e.oid) FROM pg_catalog.pg_enum AS e \
+            WHERE e.enumtypid = \(Catalogue.base(of: "a.atttypid")))), \
             a.xmin::text, c.relfilenode::bigint \
             FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_class AS c ON c.oid = a.attrelid \
             WHERE a.attrelid = $1::bigint::oid AND a.attnum > 0 AND NOT a.attisdropped
             """, Int64(table.relation)
         ).filter { names.contains($0.key) }
+        guard columns.allSatisfy({ found[$0.name]?.position == $0.number }) else {
+            throw PostgresError(
+                .busy, "another program is changing the columns of table “\(table.type.name)”")
+        }
         found[table.key.name] = found[table.key.name]?.asKey()
         return found
     }
@@ -292,15 +323,15 @@ extension PostgresSchema {
         return try connection.transaction {
             let log = try LogAppender(on: connection, now: now)
             let schema = try read(connection)
-            var news = ColumnChanges(log, schema)
+            var news = try ColumnChanges(log, schema)
             if let policies = try policies(schema.schema) { try news.refuseExchanged(policies) }
             try news.announce()
             try log.finish()
-            return schema.adding(notes: news.notes)
+            return schema.adding(notes: news.notes, version: news.version)
         }
     }
 
-    private func adding(notes more: [String]) -> PostgresSchema {
+    private func adding(notes more: [String], version: Int64) -> PostgresSchema {
         PostgresSchema(
             schema: schema, tables: tables, deviceScript: deviceScript, notes: notes + more,
             rowSecured: rowSecured, version: version, capture: capture)

@@ -117,6 +117,7 @@ package struct PostgresAdoption {
                 on: connection, name: request.name, identity: try identity())
         }
         let log = try LogAppender(on: connection, now: now)
+        let start = log.head
         let logical = try LogicalState.read(connection)
         try prepare(checks.candidates)
         let first = try registered().count
@@ -129,7 +130,7 @@ package struct PostgresAdoption {
             }
         }
         let schema = try PostgresSchema.read(connection)
-        var news = ColumnChanges(log, schema)
+        var news = try ColumnChanges(log, schema)
         try news.announce()
         let new = (0..<schema.tables.count).filter { position in
             checks.candidates.contains { $0.table.oid == schema.tables[position].relation }
@@ -137,6 +138,7 @@ package struct PostgresAdoption {
         report.rows = checks.candidates.reduce(0) { $0 + $1.rows }
         try RowEntries(log, schema).enter(
             types: new.filter { !replaced.contains(schema.tables[$0].number) })
+        if !replaced.isEmpty { try ColumnChanges.judgeAgain(log, after: start) }
         try log.finish()
         if !replaced.isEmpty {
             // Devices have the records of the dropped tables.

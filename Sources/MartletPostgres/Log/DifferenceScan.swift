@@ -19,6 +19,8 @@ struct DifferenceScan {
     let connection: PostgresConnection
     let model: PostgresModel
     let schema: Schema
+    /// The names that a difference checks; nil if there are no policies.
+    let names: TableNames?
     let unsendable: UnsendableRows
     /// The number of records whose rows are read at once: in the first page, and at most.
     private static let (leastAtOnce, mostAtOnce) = (250, 2_000)
@@ -27,11 +29,12 @@ struct DifferenceScan {
 
     init(
         connection: PostgresConnection, model: PostgresModel, schema: Schema,
-        unsendable: UnsendableRows
+        names: TableNames?, unsendable: UnsendableRows
     ) {
         self.connection = connection
         self.model = model
         self.schema = schema
+        self.names = names
         self.unsendable = unsendable
     }
 
@@ -43,14 +46,14 @@ struct DifferenceScan {
     ) throws(PostgresError) -> DifferencePart? {
         let logical = try LogicalMoment(connection)
         defer { logical?.close() }
-        return try connection.atOneMoment { () throws(PostgresError) in
+        return try connection.atOneMoment(checking: names) { () throws(PostgresError) in
             guard try !StagingMoment.isPending(connection, logical) else { return nil }
             return try consistentPart(request, limit: limit)
         }
     }
 
     /// Reads a part like `part`, in an open transaction of a moment at which no external write is
-    /// pending.
+    /// pending. The caller ends the transaction, with the check of names.
     func consistentPart(
         _ request: DifferenceRequest, limit: () -> Revision
     ) throws(PostgresError) -> DifferencePart {
@@ -60,8 +63,10 @@ struct DifferenceScan {
 
     private func head() throws(PostgresError) -> LogHead {
         let row = try connection.query(
-            "SELECT revision, hash FROM _martlet.dataset WHERE number = 1")
+            "SELECT revision, hash, tables FROM _martlet.dataset WHERE number = 1")
         guard row.count == 1 else { throw PostgresError(.other, "_martlet.dataset is empty") }
+        // Views may be outdated since another process took the tables up.
+        if let names, try row.integer(0, 2) != names.version { throw TableNames.fault }
         return LogHead(
             revision: try row.integer(0, 0), hash: LineageHash(stored: try row.binary(0, 1)))
     }

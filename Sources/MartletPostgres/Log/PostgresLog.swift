@@ -8,6 +8,8 @@ package import PostgresKit
 package final class PostgresLog: LogSource {
     private let connection: ReadingConnection
     private let schema: Schema
+    /// The names that each difference checks; nil if there are no policies.
+    private let names: TableNames?
     private let unsendable: UnsendableRows
     /// The moment at which external writes are in the log; nil if this log cannot add them.
     private let moment: StagingMoment?
@@ -20,14 +22,16 @@ package final class PostgresLog: LogSource {
         schema: Schema, unsendable: UnsendableRows = UnsendableRows(),
         connect: @escaping () throws(PostgresError) -> PostgresConnection
     ) {
-        self.init(schema: schema, unsendable: unsendable, moment: nil, connect: connect)
+        self.init(
+            schema: schema, names: nil, unsendable: unsendable, moment: nil, connect: connect)
     }
 
     private init(
-        schema: Schema, unsendable: UnsendableRows, moment: StagingMoment?,
+        schema: Schema, names: TableNames?, unsendable: UnsendableRows, moment: StagingMoment?,
         connect: @escaping () throws(PostgresError) -> PostgresConnection
     ) {
         self.schema = schema
+        self.names = names
         self.unsendable = unsendable
         self.moment = moment
         connection = ReadingConnection(settings: DataSetSession.settings, connect: connect)
@@ -37,15 +41,16 @@ package final class PostgresLog: LogSource {
     /// - Parameters:
     ///   - options: The options of its connections. These only read, except for those that add
     ///     external writes to the log if a difference would be ahead of it.
+    ///   - names: The names that each difference checks; nil if there are no policies.
     ///   - now: Returns the milliseconds since 1970, for those entries; nil if the log must not
     ///     make any.
     package convenience init(
         _ address: PostgresAddress, _ options: PostgresOptions = PostgresOptions(),
-        schema: Schema, unsendable: UnsendableRows = UnsendableRows(),
-        now: (() -> Int64)? = nil
+        schema: Schema, checking names: TableNames? = nil,
+        unsendable: UnsendableRows = UnsendableRows(), now: (() -> Int64)? = nil
     ) {
         self.init(
-            schema: schema, unsendable: unsendable,
+            schema: schema, names: names, unsendable: unsendable,
             moment: now.map {
                 StagingMoment(
                     address: address, unsendable: unsendable, now: $0, purpose: "difference")
@@ -142,7 +147,8 @@ package final class PostgresLog: LogSource {
 
     private func scan(_ connection: PostgresConnection, _ model: PostgresModel) -> DifferenceScan {
         DifferenceScan(
-            connection: connection, model: model, schema: schema, unsendable: unsendable)
+            connection: connection, model: model, schema: schema, names: names,
+            unsendable: unsendable)
     }
 
     /// Reads a difference at a moment that is made for it by adding external writes to the log.
@@ -157,8 +163,10 @@ package final class PostgresLog: LogSource {
         do {
             let (connection, _) = try moment.open(schema.fingerprint)
             defer { connection.close() }
-            return try scan(connection, PostgresModel(on: connection))
+            let part = try scan(connection, PostgresModel(on: connection))
                 .consistentPart(request, limit: limit)
+            try connection.end(checking: names)
+            return part
         } catch let error as PostgresError {
             throw StorageFault(error)
         } catch let fault as StorageFault {

@@ -73,15 +73,3 @@ final class ReadingConnection {
 
 @available(*, unavailable)
 extension ReadingConnection: Sendable {}
-
-extension PostgresConnection {
-    /// Runs `body` at one moment: it does not see later commits by others.
-    func atOneMoment<Result>(
-        _ body: () throws(PostgresError) -> Result
-    ) throws(PostgresError) -> Result {
-        _ = try query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        let result = try body()
-        _ = try query("COMMIT")
-        return result
-    }
-}

@@ -21,7 +21,8 @@ enum TableState {
         LEFT JOIN pg_catalog.pg_publication_rel AS r ON r.prpubid = p.oid), \
         (SELECT string_agg(concat_ws(',', a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod, \
         a.attnotnull, a.attgenerated, a.attidentity, a.xmin, (SELECT string_agg(concat(e.oid, e.enumlabel), \
-        ',' ORDER BY e.oid) FROM pg_catalog.pg_enum AS e WHERE e.enumtypid = a.atttypid)), ' ' \
+        ',' ORDER BY e.oid) FROM pg_catalog.pg_enum AS e \
+        WHERE e.enumtypid = \(Catalogue.base(of: "a.atttypid")))), ' ' \
         ORDER BY a.attrelid, a.attnum) \
         FROM _martlet.types AS t JOIN pg_catalog.pg_attribute AS a ON a.attrelid = t.relation::oid \
         WHERE a.attnum > 0 AND NOT a.attisdropped), \

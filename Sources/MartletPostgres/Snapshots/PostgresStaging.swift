@@ -11,14 +11,18 @@ import SQLiteRecords
 /// It copies rows page by page, so memory does not grow with the data set.
 package struct PostgresStaging {
     private let moment: StagingMoment
+    private let names: TableNames?
 
     /// Makes a staging of the database at an address.
     /// - Parameters:
+    ///   - names: The names that it checks; nil if there are no policies.
     ///   - unsendable: Receives the rows that are left out.
     ///   - now: Returns the milliseconds since 1970.
     package init(
-        _ address: PostgresAddress, unsendable: UnsendableRows, now: @escaping () -> Int64
+        _ address: PostgresAddress, checking names: TableNames? = nil, unsendable: UnsendableRows,
+        now: @escaping () -> Int64
     ) {
+        self.names = names
         moment = StagingMoment(address: address, unsendable: unsendable, now: now)
     }
 
@@ -63,6 +67,7 @@ package struct PostgresStaging {
                 try writeRows(position, parts?[position], reader, file, schema, isWanted)
             }
             try file.commit()
+            try reader.end(checking: names)
             return head
         } catch {
             try? DatabaseFile.remove(path)

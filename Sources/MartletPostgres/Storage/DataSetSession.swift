@@ -42,6 +42,8 @@ final class DataSetSession {
     var pending = PendingWrites()
     /// The state of the tables that `model` describes; see `PostgresSchema.version`.
     private let version: Int64
+    /// The names that each transaction checks; nil if there are no policies.
+    private let names: TableNames?
     /// The records of the open transaction that another program is changing.
     var contested: Set<RecordAddress> = []
     /// The types whose tables another transaction has locked, also against readers.
@@ -93,9 +95,10 @@ final class DataSetSession {
 
     init(
         connection: PostgresConnection, schema: PostgresSchema, state: Int64,
-        marks: [UInt32: Int64], unsendable: UnsendableRows
+        marks: [UInt32: Int64], names: TableNames?, unsendable: UnsendableRows
     ) throws(PostgresError) {
         self.connection = connection
+        self.names = names
         tables = schema.tables
         version = schema.version
         self.state = state
@@ -217,7 +220,10 @@ extension DataSetSession {
         if !barred.isEmpty { try lookForLocks() }
         // If another process knows new columns and tables, this one would leave them out of
         // entries, and no device would ever receive them.
-        guard try answers[1].integer(0, 3) == version else {
+        let found = try answers[1].integer(0, 3)
+        // Nor does it know which views another process has marked as outdated.
+        if let names, names.version != found { throw TableNames.fault }
+        guard found == version else {
             throw PostgresError(
                 .statement, "tables or columns have come or gone", sqlState: "42P01")
         }
@@ -290,8 +296,10 @@ extension DataSetSession {
             }
             statements.append(settings.check)
         }
+        let check = names == nil ? nil : statements.count
+        if let names { statements.append(names.check) }
         statements.append(PostgresStatement("COMMIT"))
-        let answers = try run(statements)
+        let answers = try TableNames.rows(try run([statements])[0], checkedAt: check)
         guard answers.last?.tag != "ROLLBACK" else {
             throw PostgresError(.rolledBack, "the transaction had failed before its commit")
         }

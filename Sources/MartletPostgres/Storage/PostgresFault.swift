@@ -8,6 +8,7 @@ extension StorageFault {
         let kind: Kind =
             switch error.kind {
             case .busy, .timedOut: .busy
+            case .statement where error.sqlState == TableNames.state: .changed
             case .full: .full
             case .constraint, .invalidValue: .refused
             // A trigger raised an exception, perhaps on one of Martlet's own tables. The set caused it.

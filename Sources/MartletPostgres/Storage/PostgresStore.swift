@@ -15,6 +15,7 @@ package final class PostgresStore {
     /// The state of the tables when the storage was opened; see `StorageLook.tables`.
     package let tables: Int64
     private let connect: () throws(PostgresError) -> PostgresConnection
+    private let names: TableNames?
     private let unsendable: UnsendableRows
     private let unreplicated: () -> Void
     /// The session; nil after a fault, until `recover` has made a new connection.
@@ -24,19 +25,21 @@ package final class PostgresStore {
 
     /// Opens the data set with a function that connects.
     /// - Parameters:
+    ///   - names: The names that each transaction checks; nil if there are no policies.
     ///   - unsendable: Receives the rows that are left out of entries.
     ///   - unreplicated: Called after commits whose wait for a synchronous standby was cancelled.
     ///   - connect: Makes a connection. It is called again after a fault.
     /// - Throws: `StorageFault`, which says what to do.
     package init(
-        unsendable: UnsendableRows = UnsendableRows(),
+        checking names: TableNames? = nil, unsendable: UnsendableRows = UnsendableRows(),
         unreplicated: @escaping () -> Void = {},
         connect: @escaping () throws(PostgresError) -> PostgresConnection
     ) throws(StorageFault) {
         self.connect = connect
+        self.names = names
         self.unsendable = unsendable
         self.unreplicated = unreplicated
-        let (session, tables) = try Self.open(connect, unsendable)
+        let (session, tables) = try Self.open(connect, names, unsendable)
         self.tables = tables
         schema = session.schema
         identity = session.identity
@@ -48,22 +51,23 @@ package final class PostgresStore {
     /// Opens the data set at an address.
     /// - Parameters:
     ///   - options: The options of its connections.
+    ///   - names: The names that each transaction checks; nil if there are no policies.
     ///   - unsendable: Receives the rows that are left out of entries.
     ///   - unreplicated: Called after commits whose wait for a synchronous standby was cancelled.
     /// - Throws: `StorageFault`, which says what to do.
     package convenience init(
         _ address: PostgresAddress, _ options: PostgresOptions = PostgresOptions(),
-        unsendable: UnsendableRows = UnsendableRows(),
+        checking names: TableNames? = nil, unsendable: UnsendableRows = UnsendableRows(),
         unreplicated: @escaping () -> Void = {}
     ) throws(StorageFault) {
         try self.init(
-            unsendable: unsendable, unreplicated: unreplicated,
+            checking: names, unsendable: unsendable, unreplicated: unreplicated,
             connect: { () throws(PostgresError) in try PostgresConnection(address, options) })
     }
 
     private static func open(
         _ connect: () throws(PostgresError) -> PostgresConnection,
-        _ unsendable: UnsendableRows
+        _ names: TableNames?, _ unsendable: UnsendableRows
     ) throws(StorageFault) -> (DataSetSession, tables: Int64) {
         do {
             let connection = try connect()
@@ -72,7 +76,7 @@ package final class PostgresStore {
             let marks = try TriggerMarks.read(connection)
             let session = try DataSetSession(
                 connection: connection, schema: try PostgresSchema.read(connection),
-                state: tables, marks: marks, unsendable: unsendable)
+                state: tables, marks: marks, names: names, unsendable: unsendable)
             return (session, tables)
         } catch let error as PostgresError {
             throw StorageFault(error)
@@ -154,8 +158,10 @@ extension PostgresStore: ServerStorage {
             current.close()
         }
         current = nil
-        let (session, _) = try Self.open(connect, unsendable)
-        guard session.identity == identity, session.schema.fingerprint == schema.fingerprint
+        let (session, _) = try Self.open(connect, names, unsendable)
+        // Policies were read for this schema, with the meanings of its columns.
+        guard session.identity == identity, session.schema.fingerprint == schema.fingerprint,
+            names == nil || session.schema == schema
         else {
             session.close()
             throw StorageFault(

@@ -123,20 +123,22 @@ struct PostgresViews: ViewStorage {
         try store.working { (session) throws(PostgresError) in
             let reading = try session.ruleReading(
                 of: type, where: match?.column ?? 0, isAmong: match?.values)
+            // Each type has one name, because a FETCH is prepared with the columns of its cursor.
+            let cursor = "martlet_rows_\(type)"
             _ = try run(
                 PostgresStatement(
-                    "DECLARE martlet_rows NO SCROLL CURSOR FOR " + reading.sql, reading.values),
+                    "DECLARE \(cursor) NO SCROLL CURSOR FOR \(reading.sql)", reading.values),
                 on: session)
             var wantsMore = true
             while wantsMore {
                 let rows = try run(
-                    PostgresStatement("FETCH \(Self.rowsAtOnce) FROM martlet_rows"), on: session)
+                    PostgresStatement("FETCH \(Self.rowsAtOnce) FROM \(cursor)"), on: session)
                 for row in try session.ruleRows(rows, of: type) where wantsMore {
                     wantsMore = body(row)
                 }
                 if rows.count < Self.rowsAtOnce { break }
             }
-            _ = try run(PostgresStatement("CLOSE martlet_rows"), on: session)
+            _ = try run(PostgresStatement("CLOSE \(cursor)"), on: session)
         }
     }
 

@@ -117,9 +117,9 @@ extension DataSetSession {
     /// - Returns: Whether to restart the batch, once. Each set is then carried out alone, and
     ///   leaves nothing to the commit.
     func takesCare(after error: PostgresError) -> Bool {
-        guard openSavepoints, !isCareful, !error.endsConnection, !connection.isLost else {
-            return false
-        }
+        guard openSavepoints, !isCareful, !error.endsConnection, !connection.isLost,
+            error.sqlState != TableNames.state
+        else { return false }
         isCareful = true
         isOutdated = true
         return true

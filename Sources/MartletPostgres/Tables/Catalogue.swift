@@ -75,6 +75,17 @@ struct Catalogue {
         }
     }
 
+    /// Returns SQL whose value is the type on which a domain is based, or else the type itself.
+    /// - Parameter type: SQL for the oid of a type.
+    static func base(of type: String) -> String {
+        """
+        (SELECT CASE WHEN o.typtype <> 'd' THEN o.oid ELSE (WITH RECURSIVE b (oid, base) AS (\
+        SELECT o.oid, o.typbasetype UNION ALL SELECT t.oid, t.typbasetype FROM b \
+        JOIN pg_catalog.pg_type AS t ON t.oid = b.base) SELECT b.oid FROM b WHERE b.base = 0) END \
+        FROM pg_catalog.pg_type AS o WHERE o.oid = \(type))
+        """
+    }
+
     /// Returns SQL whose value is whether rows of the relation `c` of `pg_class` may change apart
     /// from statements. That is so if it has rules, or triggers other than Martlet's, or if actions
     /// of foreign keys lead from it to a table outside `members` that has these, or through such a

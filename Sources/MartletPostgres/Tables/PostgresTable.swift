@@ -54,6 +54,8 @@ package struct PostgresTable: Hashable, Sendable {
 /// A column of a synchronised table.
 package struct PostgresColumn: Hashable, Sendable {
     package let name: String
+    /// The number of the column in its table. Renaming does not change it, and no later column gets it.
+    package let number: Int64
     /// The declared type as SQL writes it, such as `character varying(20)`. Texts are cast to it.
     package let declaration: String
     package let form: ColumnCodec
@@ -65,10 +67,11 @@ package struct PostgresColumn: Hashable, Sendable {
     package let isComputed: Bool
 
     package init(
-        name: String, declaration: String, form: ColumnCodec, length: Int? = nil,
+        name: String, number: Int64 = 0, declaration: String, form: ColumnCodec, length: Int? = nil,
         isComputed: Bool = false
     ) {
         self.name = name
+        self.number = number
         self.declaration = declaration
         self.form = form
         self.length = length

@@ -141,8 +141,8 @@ struct TableReading {
         return Column(
             source: source,
             column: PostgresColumn(
-                name: source.name, declaration: source.declaration, form: type.form,
-                length: type.length, isComputed: isComputed),
+                name: source.name, number: Int64(source.number), declaration: source.declaration,
+                form: type.form, length: type.length, isComputed: isComputed),
             attribute: Attribute(
                 name: source.name, kind: type.form.kind,
                 isRequired: (source.isRequired || type.isRequired) && !isComputed,

@@ -39,17 +39,20 @@ extension RulesProgram {
         return asks
     }
 
-    /// Whether the file names a column, or anything else that has this name. A condition reads no column that it
-    /// does not name.
-    package func names(_ column: String) -> Bool {
-        let tokens = (try? Lexer.tokens(of: text)) ?? []
-        return tokens.contains { token in
+    /// Returns those of some columns that the file names, or whose names it has for anything else. A condition reads
+    /// no column that it does not name.
+    package func named(among columns: [String]) -> Set<String> {
+        var words: Set<String> = []
+        var names: Set<ExactName> = []
+        for token in (try? Lexer.tokens(of: text)) ?? [] {
             switch token.kind {
-            case .word(let word): word == column.lowercased()
-            case .name(let name): ExactName(name) == ExactName(column)
-            default: false
+            case .word(let word): words.insert(word)
+            case .name(let name): names.insert(ExactName(name))
+            default: break
             }
         }
+        return Set(
+            columns.filter { words.contains($0.lowercased()) || names.contains(ExactName($0)) })
     }
 
     /// Returns the other types whose rows decide whether somebody sees a row of a type.

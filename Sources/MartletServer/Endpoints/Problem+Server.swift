@@ -80,6 +80,14 @@ extension Problem {
         detail: "The server could not open the data set of your token; its log says why.",
         retryAfter: 10)
 
+    static let tablesNotTakenUp = Problem(
+        status: 503, kind: "storage",
+        detail: """
+            The data set's tables have changed, and the server cannot take them up as they are now; its log says \
+            why.
+            """,
+        retryAfter: 5)
+
     static let dataSetNotServed = Problem(
         status: 503, kind: "storage",
         detail: "This server does not have the data set of your token; ask who runs it.",

@@ -113,7 +113,7 @@ final class DataSetDirectory: Sendable {
     /// Calls `body` with a data set, and opens the data set first if it is closed. It stays open
     /// during the call.
     /// - Throws: `DataSetCannotBeOpened`, `DataSetNotServed`, `OwnerStopped`, a `Problem`
-    ///   if too many are in use, and errors of `body`.
+    ///   if too many are in use or its tables cannot be taken up, and errors of `body`.
     func use<Answer>(
         _ name: String, _ body: (DataSetService) async throws -> Answer
     ) async throws -> Answer {
@@ -148,6 +148,10 @@ final class DataSetDirectory: Sendable {
             let step = try state.withLock { state -> Step in
                 guard !state.isStopped else { throw OwnerStopped() }
                 if let open = state.open[name] {
+                    // Policies cannot judge by other tables than those that were opened.
+                    if open.service.hasPolicies, state.changed[name]?.reason != nil {
+                        throw Problem.tablesNotTakenUp
+                    }
                     state.open[name]?.users += 1
                     return .use(open.service)
                 }
@@ -414,16 +418,11 @@ final class DataSetDirectory: Sendable {
     }
 }
 
-/// The error for a data set that cannot be opened now. The log has named the reason.
-struct DataSetCannotBeOpened: Error, Hashable, Sendable {
-    let reason: String
-}
-
 // MARK: - Tables that change
 
 extension DataSetDirectory {
     /// Reopens a data set whose tables have changed. Until the new service takes its place, the old
-    /// one answers the requests that it can.
+    /// one answers the requests that it can, or none if there are policies and the tables cannot be taken up.
     private func tablesChanged(_ name: String) {
         let isNews = state.withLock { state in
             guard !state.isStopped, state.open[name] != nil, state.changed[name] == nil,
@@ -477,11 +476,13 @@ extension DataSetDirectory {
     }
 
     private func failed(_ name: String, _ error: any Error) {
-        let failures = state.withLock { state in
+        let (failures, old) = state.withLock { state in
             state.changed[name]?.failures += 1
             state.changed[name]?.reason = String(describing: error)
-            return state.changed[name]?.failures ?? 1
+            return (state.changed[name]?.failures ?? 1, state.open[name]?.service)
         }
+        // Listeners are answered no more, either.
+        if let old, old.hasPolicies { old.signal.stop() }
         let pause = min(Self.longestPause, 1 << min(failures - 1, 6))
         telling.metrics.countTakenUp(isDone: false)
         telling.log.log(

@@ -206,6 +206,9 @@ final class DataSetService: Sendable {
         await reader.deltas(request, claim)
     }
 
+    /// True if there are policies, so that some people may see only a part.
+    var hasPolicies: Bool { opened.feed.views.program != nil }
+
     /// True if no change set was ever written.
     var isEmpty: Bool { opened.feed.head.revision == 0 }
 

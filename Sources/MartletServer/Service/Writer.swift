@@ -17,6 +17,8 @@ final class Writer: BatchWriter {
     /// The number of newest entries that compaction leaves whole; nil if there is no compaction.
     private let keepRevisions: Int64?
     private let cooldown = FailureCooldown()
+    /// The rest of taking external writes after the tables were found to have changed.
+    private let intakeCooldown = FailureCooldown()
     /// True if the writer is taking external writes into the log, or is about to.
     private let isTaking = Mutex(false)
 
@@ -91,6 +93,7 @@ final class Writer: BatchWriter {
     /// If several processes serve the data set, the counter row decides: the process that holds it
     /// takes all waiting writes, and the next one finds none.
     func takeExternalWrites() {
+        guard !intakeCooldown.isOn else { return }
         let isFirst = isTaking.withLock { isTaking in
             defer { isTaking = true }
             return !isTaking
@@ -119,6 +122,8 @@ final class Writer: BatchWriter {
             countExternal(of: node)
             guard let fault = node.takeFault() else { return more }
             opened.reports.report(fault)
+            // Every look would begin it again until the data set is reopened.
+            if fault.kind == .changed { intakeCooldown.begin(after: .seconds(1)) }
             return false
         }
         publisher.reached(opened.feed.head.revision, isOurs: true)

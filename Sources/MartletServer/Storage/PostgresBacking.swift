@@ -24,8 +24,10 @@ struct PostgresBacking: DataSetBacking {
 
     func open(now: Int64, unsendable: UnsendableRows) throws -> OpenedDataSet {
         let (tables, policies) = try readTables(now: now)
+        let names = policies.map { TableNames(tables, readBy: $0) }
         let store = try PostgresStore(
-            database.address, ServedDatabase.options(name: "martlet writer"), unsendable: unsendable
+            database.address, ServedDatabase.options(name: "martlet writer"), checking: names,
+            unsendable: unsendable
         ) { [log, name = database.name] in
             log.log(
                 .warning, "unreplicated",
@@ -36,8 +38,8 @@ struct PostgresBacking: DataSetBacking {
                 ])
         }
         let readers = Readers(
-            database: database, tables: tables, policies: policies?.text, unsendable: unsendable,
-            redis: redis, now: self.now)
+            database: database, tables: tables, policies: policies?.text, names: names,
+            unsendable: unsendable, redis: redis, now: self.now)
         return OpenedDataSet(
             storage: store, log: readers.storedLog(), ddl: tables.deviceScript,
             tables: store.tables, readers: readers)
@@ -95,6 +97,8 @@ extension PostgresBacking {
         let tables: PostgresSchema
         /// The text of the policies; nil if there are none.
         let policies: String?
+        /// The names that readers of rows check; nil if there are no policies.
+        let names: TableNames?
         let unsendable: UnsendableRows
         let redis: RedisHub?
         let now: @Sendable () -> Int64
@@ -103,7 +107,7 @@ extension PostgresBacking {
         func storedLog() -> any LogSource {
             PostgresLog(
                 database.address, ServedDatabase.options(name: "martlet reader"),
-                schema: tables.schema, unsendable: unsendable, now: now)
+                schema: tables.schema, checking: names, unsendable: unsendable, now: now)
         }
 
         func log() -> any LogSource {
@@ -131,7 +135,8 @@ extension PostgresBacking {
         ) throws -> SnapshotFile {
             try Folder.make(path: folder)
             let path = folder + "/postgresql.staging"
-            let staging = PostgresStaging(database.address, unsendable: unsendable, now: now)
+            let staging = PostgresStaging(
+                database.address, checking: names, unsendable: unsendable, now: now)
             _ = try staging.write(
                 to: path, schema: tables.schema.fingerprint,
                 of: view.map { ($0.number, $0.reading) }, while: isWanted)

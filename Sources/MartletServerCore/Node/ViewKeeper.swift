@@ -116,11 +116,11 @@ struct ViewKeeper {
         _ view: TypeView, of type: Int, _ rights: RowRights, _ judge: inout TypeViewJudge
     ) throws(StorageFault) {
         var readsChange = true
-        if let revision = view.revision {
+        if let revision = view.revision, !view.isOutdated {
             let changed = try changedTypes(after: revision)
             readsChange = !changed.isDisjoint(with: rights.program.typesRead(by: type))
         }
-        let known = index.state(of: view)
+        let known = view.isOutdated ? nil : index.state(of: view)
         let (storage, index) = (storage, index)
         try lookingUp(rights) { lookups, evaluator in
             let selection = try evaluator.selection(of: type)

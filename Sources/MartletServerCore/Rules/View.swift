@@ -39,8 +39,16 @@ package struct TypeViewKey: Hashable, Sendable {
 /// A type view as the storage has it.
 package struct TypeView: Hashable, Sendable {
     package let number: Int64
-    /// The revision of the records from which its members were computed; nil if they never were.
+    /// The revision of the records from which its members were computed; nil if they never were, and
+    /// `outdated` if they have to be computed from the start.
     package let revision: Revision?
+
+    /// The revision of a type view whose members have to be computed from the start, because values have changed and
+    /// no record has. It has the members that it had.
+    package static let outdated: Revision = 0
+
+    /// True if it was never computed, or has to be computed from the start.
+    var isOutdated: Bool { revision.map { $0 == Self.outdated } ?? true }
 
     package init(number: Int64, revision: Revision?) {
         self.number = number
