@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Commands for policies", .serialized)
 struct PolicyCommandTests {
-    private static let rules = """
+    static let rules = """
         CREATE POLICY own ON teams FOR SELECT USING (city = martlet_user() OR city = 'all');
         CREATE POLICY own ON players FOR SELECT
             USING (EXISTS (SELECT 1 FROM teams WHERE teams.id = players.team_id));
@@ -16,11 +16,11 @@ struct PolicyCommandTests {
         CREATE POLICY office ON players TO office USING (true);
         """
 
-    private static func write(_ text: String, to path: String) throws {
+    static func write(_ text: String, to path: String) throws {
         try text.write(toFile: path, atomically: true, encoding: .utf8)
     }
 
-    private static func token(
+    static func token(
         _ user: String, _ more: String..., at location: [String]
     ) async throws -> String {
         let made = await ServedData.run(

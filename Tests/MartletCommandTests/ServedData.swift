@@ -43,6 +43,9 @@ final class ServedData: Sendable {
 
     var data: String { path("data") }
 
+    /// The server's address.
+    var address: String { "http://127.0.0.1:\(state.withLock(\.port))" }
+
     /// Lets the server stand on a database from its next start on.
     func use(postgres url: String) {
         state.withLock { $0.postgres = url }

@@ -205,6 +205,77 @@ struct ViewSnapshotEndpointTests {
         await club.live.stop()
     }
 
+    @Test("another user's device gets neither the list nor a file, whatever its user sees")
+    func othersDevice() async throws {
+        let club = try await Club(every: 1)
+        let hash = try #require(try await club.manifest("ann").parts.first).hash
+        let everything = try #require(try await club.manifest("olga").parts.first).hash
+        #expect(try await club.file(hash, "ann").status == 200)
+        for (user, hash) in [("bob", hash), ("cyd", hash), ("olga", everything)] {
+            let list = try await club.live.request(
+                "GET", "/snapshot?client=ann1", headers: [club.bearer(user)])
+            #expect(list.status == 403 && list.kind == "clientBound")
+            #expect(try await club.file(hash, user, for: "ann1").status == 403)
+        }
+        #expect(try await club.file(hash, "bob").status == 200)
+        await club.live.stop()
+    }
+
+    @Test(
+        "a data set whose file was put back by hand is known by its snapshots: no device is confirmed"
+    )
+    func putBack() async throws {
+        let club = try await Club(every: 1)
+        let token = club.tokens["ann"] ?? ""
+        let first = try await club.live.sync(
+            #"{"clientId":"ann1","protocol":1,"maxRevision":0,"changeSets":[]}"#, token: token)
+        let lineage: String? = try first.member("lineage")
+        let view: Int? = try first.member("view")
+        let plain = """
+            {"clientId":"ann1","protocol":1,"maxRevision":1,"lineage":"\(lineage ?? "")","changeSets":[]
+            """
+        let purged =
+            #","purged":{"view":\#(view ?? 0),"revision":1,"removed":[0,"0000000000000000"]}}"#
+        #expect(try await club.live.sync(plain + purged, token: token).status == 200)
+        #expect(try club.devices == ["ann1 confirmed"])
+        await club.live.stop()
+        let (path, copy) = (
+            club.live.folder.path + "/league.sqlite", club.live.folder.path + "/copy"
+        )
+        try FileManager.default.copyItem(atPath: path, toPath: copy)
+        func start() async throws -> LiveServer {
+            try await LiveServer(folder: club.live.folder) { configuration in
+                configuration.rules = Array(Self.rules.utf8)
+                configuration.snapshotEvery = 1
+            }
+        }
+        let later = try await start()
+        _ = try await later.sync(
+            """
+            {"maxRevision":0,"changeSets":[{"types":["teams"],"teams":{"create":[-1],"update":[],\
+            "delete":[],"attributes":{"-1":{"name":"U"}}}}]}
+            """,
+            token: club.tokens["olga"] ?? "")
+        try await waitUntil("there is a snapshot of what will be lost") {
+            let answer = try await later.request(
+                "GET", "/snapshot", headers: [club.bearer("olga")])
+            return answer.body.contains(#""revision":2"#)
+        }
+        #expect(try club.devices == ["ann1 confirmed"])
+        await later.stop()
+        for ending in ["", "-wal", "-shm"] {
+            try? FileManager.default.removeItem(atPath: path + ending)
+        }
+        try FileManager.default.moveItem(atPath: copy, toPath: path)
+        let restored = try await start()
+        try await waitUntil("the server has noticed") { try club.devices == ["ann1 waits"] }
+        let next = try await restored.sync(plain + "}", token: token)
+        let known: Int? = try next.member("view")
+        #expect(known != nil && known != view)
+        #expect(try club.devices == ["ann1 waits"])
+        await restored.stop()
+    }
+
     @Test("the server notes which device gets the file, and gives it to no program without a name")
     func devices() async throws {
         let club = try await Club()

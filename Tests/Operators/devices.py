@@ -1,10 +1,15 @@
 """Commands on a device's file, with a server that runs."""
 import csv
+import glob
+import json
 import os
 import sqlite3
+import time
+import urllib.error
+import urllib.request
 
 from scenario import DataFolder
-from world import Failure, Tools, differences, tables
+from world import Failure, Server, Tools, differences, tables
 
 
 class DeviceCommand(DataFolder):
@@ -87,6 +92,78 @@ class InitAlone(Init):
             Tools.run('status', world.path('new.sqlite')).need(0)
             return
         run.need(0)
+
+
+class InitOfAnother(Init):
+    """Eve, who may see no note, goes on with an init of Ada's, who sees everything."""
+    name = 'init that another user goes on with'
+
+    def prepare(self, world):
+        world.write('rules.sql', """
+            CREATE POLICY every ON teams USING (true);
+            CREATE POLICY every ON players USING (true);
+            CREATE POLICY every ON notes USING (true);
+            CREATE POLICY none ON notes AS RESTRICTIVE TO guest USING (false);
+            """)
+        super().prepare(world)
+        run = Tools.run(*world.token_words('create', 'team', '--user', 'eve', '--role', 'guest')).need(0)
+        world.write('eve.token', run.out.split()[0] + '\n')
+
+    def serve(self, world, **more):
+        return Server(
+            '--data', world.path('data'), '--schema', world.path('schema.sql'),
+            '--rules', world.path('rules.sql'), '--snapshot-every', '1', **more)
+
+    def begin(self, world):
+        server = super().begin(world)
+        server.listen()
+        with open(world.path('ada.token')) as file:
+            token = file.read().strip()
+        request = urllib.request.Request(
+            f'{server.address}/snapshot', headers={'Authorization': f'Bearer {token}'})
+        # Without a snapshot there is nothing to download.
+        for _ in range(200):
+            try:
+                urllib.request.urlopen(request, timeout=20).close()
+                return server
+            except urllib.error.HTTPError:
+                time.sleep(0.05)
+        raise Failure('the server makes no snapshot')
+
+    def again(self, world):
+        file = world.path('new.sqlite')
+        words = ['init', file, '--server', world.server.address, '--token-file', world.path('eve.token')]
+        # A file that Ada's init has made has the notes until Eve's device has removed them.
+        self.removes = os.path.exists(file)
+        run = Tools.run(*words)
+        if run.code == 1 and os.path.exists(file):
+            if 'another user' not in run.err and 'exists already' not in run.err:
+                raise Failure(f'it does not say what to do: {run}')
+            for path in glob.glob(file + '*'):
+                if '-seed.' not in path:
+                    os.remove(path)
+            self.removes = False
+            run = Tools.run(*words)
+        run.need(0)
+
+    def final(self, world):
+        truth = self.truth(world)
+        truth['notes'] = []
+        found = tables(world.path('new.sqlite'))
+        if found != truth:
+            raise Failure(f'Eve has other records than she may see: {differences(found, truth)}')
+        notes = [mark for _, mark in self.truth(world)['notes']]
+        for path in glob.glob(world.path('new.sqlite*')):
+            with open(path, 'rb') as file:
+                content = file.read()
+            if any(mark.encode() in content for mark in notes):
+                raise Failure(f'{path} has a note that Eve may not see')
+        Tools.run('sync', world.path('new.sqlite')).need(0)
+        listed = json.loads(Tools.run('purges', '--data', world.path('data'), '--json').need(0, 1).out)
+        removed = [device for device in listed['devices'] if 'eve' in device['user'] and device.get('removed')]
+        if removed and not self.removes:
+            raise Failure(f'Eve had records that she may not see, and removed them: {removed}')
+        DeviceCommand.final(self, world)
 
 
 class Sync(DeviceCommand):
@@ -224,4 +301,4 @@ class Snapshot(DeviceCommand):
         super().final(world)
 
 
-SCENARIOS = [Init, InitAlone, Sync, Check, CheckCapture, Import, ImportNew, Export, Snapshot]
+SCENARIOS = [Init, InitAlone, InitOfAnother, Sync, Check, CheckCapture, Import, ImportNew, Export, Snapshot]

@@ -105,7 +105,21 @@ struct DataSetProofTests {
         // Another history of the same data set is what the first exchange deals with.
         try await Self.seed(fixture, source, .refusing(409, "lineage"))
         #expect(try SeedingFixture.content(fixture.device) == fixture.expected())
-        #expect(source.opened.count == 1)
+        // Each call asks whether the file is still the device's to have.
+        let count = try #require(fixture.manifest.parts.first?.codings.first?.sum.bytes)
+        #expect(source.opened == [0] + [Int64](repeating: count - 1, count: ways.count))
+    }
+
+    @Test(
+        "one with records that the user was not given is not kept, and the device begins with rows")
+    func notGiven() async throws {
+        let fixture = try SeedingFixture()
+        let source = fixture.source()
+        let name = try await Seeder(
+            path: fixture.device, schema: .script(SeedingFixture.script), options: ClientOptions()
+        ).run(.server, from: source, proof: Told.refusing(409, "view"))
+        #expect(name != nil && name == source.clients.last)
+        #expect(try fixture.left().isEmpty)
     }
 
     /// Fetches with one token and exchanges with another, as a cache that takes no heed of tokens would have

@@ -198,7 +198,7 @@ final class FakeSource: SnapshotSource {
 
     func set(tag: String) { state.withLock { $0.tag = tag } }
 
-    func replace(_ manifest: SnapshotManifest, _ packed: [String: [UInt8]]) {
+    func replace(_ manifest: SnapshotManifest?, _ packed: [String: [UInt8]]) {
         state.withLock { ($0.manifest, $0.packed) = (manifest, packed) }
     }
 
@@ -209,21 +209,25 @@ final class FakeSource: SnapshotSource {
     }
 
     func manifest(client: String?) async throws(TransportFailure) -> SnapshotManifest? {
-        state.withLock { state in
+        try refuseOthers(client)
+        return state.withLock { state in
             state.manifests += 1
             state.clients.append(client)
             return state.manifest
         }
     }
 
+    private func refuseOthers(_ client: String?) throws(TransportFailure) {
+        guard let client, state.withLock({ $0.bound == client }) else { return }
+        throw TransportFailure(
+            message: "bound", status: 403,
+            problem: Problem(status: 403, kind: "clientBound", detail: "bound"))
+    }
+
     func open(
         _ part: SnapshotManifest.Part, from offset: Int64, tag: String?, client: String?
     ) async throws(TransportFailure) -> SnapshotBytes {
-        if let client, state.withLock({ $0.bound == client }) {
-            throw TransportFailure(
-                message: "bound", status: 403,
-                problem: Problem(status: 403, kind: "clientBound", detail: "bound"))
-        }
+        try refuseOthers(client)
         let (found, current, cut) = state.withLock { state in
             state.opened.append(offset)
             state.clients.append(client)

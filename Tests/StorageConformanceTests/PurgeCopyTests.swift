@@ -192,6 +192,87 @@ struct PurgeCopyTests {
         }
     }
 
+    // MARK: - Restored servers
+
+    /// Has the data set be one that was restored, and expects that Ann's device waits.
+    private static func restore(_ server: TestDataSet) throws {
+        let prefix = server.kind.isPostgres ? "_martlet." : "martlet_"
+        try server.execute(ViewScan.retirement(prefix: prefix))
+        try server.restart()
+        try server.secure(by: rules)
+        #expect(try state(server) == "waits, 0")
+    }
+
+    @Test(
+        "after a restore, a device waits until it has confirmed another view, and needs no row for it",
+        arguments: StorageKind.all)
+    func restored(kind: StorageKind) async throws {
+        let (server, device) = try await Self.server(kind)
+        let old = device.view
+        // Restored twice is no different.
+        for _ in 0..<2 { try Self.restore(server) }
+        let plain = Self.text(device, at: device.revision, device.lineage)
+        try Self.expectForNode(plain, as: device.principal, server)
+        try device.exchange(with: server)
+        #expect(device.view != old && device.beginnings == 0)
+        #expect(!device.heard.contains("Pia"))
+        #expect(try Self.state(server) == "waits, 0")
+        try Self.confirm(device, to: server)
+        #expect(try Self.state(server) == "confirmed, 0")
+    }
+
+    @Test(
+        "after a restore, a device has nothing that its view showed only in between",
+        arguments: StorageKind.all)
+    func betweenBackupAndRestore(kind: StorageKind) async throws {
+        let (server, device) = try await Self.server(kind)
+        // The log has this revision, and the copy was made before a device asked for it.
+        try Self.rename(2, to: "Pip", at: 1, server)
+        let lineage = try #require(try server.lineage(at: 2))
+        let ahead = "\(lineage)-v\(device.view ?? 0)"
+        try Self.restore(server)
+        try Self.rename(2, to: "Quin", at: 2, server)
+        // Another device of hers brings her view up to date.
+        let other = ViewedDevice("a2", device.principal)
+        try other.exchange(with: server)
+        device.lie(revision: 2, lineage: ahead)
+        try device.exchange(with: server)
+        #expect(device.beginnings == 1)
+        #expect(device.records == other.records)
+        #expect(try Self.state(server) == "waits, 0")
+        try Self.confirm(device, to: server)
+        #expect(try Self.state(server) == "confirmed, 0")
+    }
+
+    @Test(
+        "a server that finds another log in place of its own lets no confirmation count",
+        arguments: StorageKind.all)
+    func otherLog(kind: StorageKind) async throws {
+        let (server, device) = try await Self.server(kind)
+        server.isCompared = false
+        if kind.isPostgres {
+            // The log goes back, as that of a standby which lagged.
+            try server.send(SetText().create("notes", "-9", #""text":"N""#), as: Self.office)
+            try server.execute(
+                """
+                BEGIN; DELETE FROM _martlet.log WHERE revision > 1; UPDATE _martlet.dataset SET revision = 1, \
+                hash = (SELECT hash FROM _martlet.log WHERE revision = 1); COMMIT
+                """)
+        } else {
+            server.node.feed.meetOtherLog()
+        }
+        #expect(try Self.state(server) == "confirmed, 0")
+        _ = server.node.takeExternalWrites(now: server.now)
+        #expect(server.node.takeFault() == nil)
+        #expect(try Self.state(server) == "waits, 0")
+        try device.exchange(with: server)
+        try Self.confirm(device, to: server)
+        #expect(try Self.state(server) == "confirmed, 0")
+        // It is noted once.
+        _ = server.node.takeExternalWrites(now: server.now)
+        #expect(try Self.state(server) == "confirmed, 0")
+    }
+
     @Test("another process knows what a device has confirmed", arguments: [StorageKind.postgres])
     func otherProcess(kind: StorageKind) async throws {
         let (server, device) = try await Self.server(kind)

@@ -120,6 +120,27 @@ struct ViewSnapshotTests {
         #expect(try other.rows("SELECT id FROM martlet_records") == ["1"])
     }
 
+    @Test("another user's device gets none, whatever its user sees", arguments: StorageKind.all)
+    func othersDevice(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        let made = try Self.make(server, for: Self.ann)
+        _ = try server.node.snapshotClaim(
+            of: Self.ann, for: "a1", among: [made.name: made.snapshot], now: server.now)
+        func problem(_ person: Principal, _ name: String = "a1") throws -> String? {
+            try server.node.problem(naming: name, by: person, now: server.now)?.kind
+        }
+        for _ in 0..<2 {
+            #expect(try problem(Self.ann) == nil)
+            for other in [Self.bob, Self.cyd, Self.office] {
+                #expect(try problem(other) == "clientBound")
+            }
+            #expect(try problem(Self.bob, "b1") == nil)
+            #expect(try problem(Self.bob, "b\0") == "invalidRequest")
+            try server.restart()
+            try server.secure(by: Self.rules)
+        }
+    }
+
     @Test(
         "are for nobody any more when a record has left the view", arguments: StorageKind.all)
     func left(kind: StorageKind) async throws {

@@ -78,8 +78,12 @@ extension DeviceDriver {
                     return inbox(.snapshotFailed(number, cut: nil))
                 }
                 let manifest = fetched.manifest
-                try await proof.demand(
+                let isGiven = try await proof.demand(
                     manifest.dataSet, at: manifest.revision, lineage: manifest.lineage)
+                guard isGiven else {
+                    try files.removeAll()
+                    return inbox(.snapshotFailed(number, cut: nil))
+                }
                 try await fetcher.keep(fetched, as: fileName)
                 inbox(.snapshotFetched(number, fetched.manifest))
             } catch {

@@ -38,7 +38,7 @@ struct Seeder: Sendable {
                 let (part, name) = try await fetch(from: server, files, disk)
                 guard let fetched = part else { return name }
                 (snapshot, manifest, client) = (fetched.path, fetched.manifest, name)
-                try await check(fetched.manifest, transport, disk)
+                guard try await check(fetched.manifest, transport, disk) else { return name }
             case .file(let shipped):
                 snapshot = try await disk.run { _ in try Self.copy(shipped, files) }
             }
@@ -74,23 +74,28 @@ struct Seeder: Sendable {
         return try await fetched(as: DeviceStore.newIdentity(options.randomBits))
     }
 
-    /// Ensures that a snapshot is of the data set that edits will go to. If it is of another one,
-    /// the downloaded files are removed.
+    /// Ensures that a snapshot is of the data set that edits will go to. If it is of another one, or of
+    /// records that the user was not given, the downloaded files are removed.
+    /// - Returns: False if the user was not given the records; the device begins without a snapshot.
     private func check(
         _ manifest: SnapshotManifest, _ transport: (any Transport)?, _ disk: Confined<Void>
-    ) async throws {
+    ) async throws -> Bool {
         let files = SeedFiles(path: path, faults: faults)
         do throws(SyncError) {
             guard options.dataSet ?? manifest.dataSet == manifest.dataSet else {
                 throw DataSetProof.isOther
             }
-            guard let transport else { return }
-            try await DataSetProof(transport: transport, randomBits: options.randomBits)
-                .demand(manifest.dataSet, at: manifest.revision, lineage: manifest.lineage)
+            guard let transport else { return true }
+            let isGiven = try await DataSetProof(
+                transport: transport, randomBits: options.randomBits
+            ).demand(manifest.dataSet, at: manifest.revision, lineage: manifest.lineage)
+            guard !isGiven else { return true }
         } catch {
             if error.kind == .wrongDataSet { try await disk.run { _ in try files.removeAll() } }
             throw error
         }
+        try await disk.run { _ in try files.removeAll() }
+        return false
     }
 
     /// Copies a shipped snapshot next to the device's file, and checks the copy.

@@ -122,10 +122,10 @@ struct SnapshotFetcher: Sendable {
     private func manifest(_ disk: Confined<Disk>) async throws -> SnapshotManifest? {
         let (files, client, keepsClient) = (files, client, keepsClient)
         if let begun = try await disk.run({ _ in try files.begun() }) { return begun }
-        guard let manifest = try await newest() else { return nil }
+        let manifest = try await newest()
         try await disk.run { _ in
             try files.removeAll()
-            try files.begin(manifest, client: keepsClient ? client : nil)
+            if let manifest { try files.begin(manifest, client: keepsClient ? client : nil) }
         }
         return manifest
     }
@@ -156,6 +156,8 @@ struct SnapshotFetcher: Sendable {
         }
     }
 
+    /// Receives the bytes that are missing. If none is, it still asks for the part: an earlier call may have
+    /// fetched it for another user, or before records left the user's view.
     private func download(
         _ part: SnapshotManifest.Part, _ disk: Confined<Disk>,
         _ progress: @escaping @Sendable (Int64) -> Void
@@ -166,8 +168,13 @@ struct SnapshotFetcher: Sendable {
                 let part = try disk.current()
                 return (part.received, part.tag, part.isComplete)
             }
-            if isComplete { return }
             do {
+                if isComplete {
+                    let last = try await source.open(
+                        part, from: received - 1, tag: tag, client: client)
+                    _ = try await last.next()
+                    return
+                }
                 try await receive(part, from: received, tag: tag, disk, progress)
                 let isComplete = try await disk.run { try $0.current().isComplete }
                 guard isComplete else {

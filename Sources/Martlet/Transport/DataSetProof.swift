@@ -13,10 +13,14 @@ struct DataSetProof: Sendable {
     let randomBits: @Sendable () -> UInt64
 
     /// Asks the server whether it knows a data set at a revision.
+    /// - Returns: False if the server does not know that the user was given the records of the lineage's view, so
+    ///   that the device must not keep them.
     /// - Throws: `SyncError`: `.wrongDataSet` if the data set is another one; otherwise the reason why
     ///   the server did not answer.
-    func demand(_ dataSet: String, at revision: Revision, lineage: String?) async throws(SyncError)
-    {
+    @discardableResult
+    func demand(
+        _ dataSet: String, at revision: Revision, lineage: String?
+    ) async throws(SyncError) -> Bool {
         let name = String(randomBits(), radix: 16)
         var request = SyncRequest(maxRevision: revision)
         request.protocolVersion = WireVersion.current
@@ -40,14 +44,16 @@ struct DataSetProof: Sendable {
             throw SyncError(.offline, Problem.unrecognized(status: answer.status).detail)
         }
         guard read.dataSet ?? dataSet == dataSet else { throw Self.isOther }
+        return true
     }
 
-    private static func judge(_ answer: TransportAnswer) throws(SyncError) {
+    private static func judge(_ answer: TransportAnswer) throws(SyncError) -> Bool {
         let problem = SyncCoder.decodeProblem(answer.body, status: answer.status)
         switch problem.kind {
         case "wrongDataSet": throw isOther
         // The data set is right, but its history differs; the first exchange deals with that.
-        case "lineage", "revisionAhead", "view": return
+        case "lineage", "revisionAhead": return true
+        case "view": return false
         default: throw SyncError(SyncError.Kind(problem, status: answer.status), problem.detail)
         }
     }

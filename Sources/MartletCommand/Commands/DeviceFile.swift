@@ -85,8 +85,11 @@ struct DeviceFile {
     }
 
     /// Creates a device's file and stores the server's address in it.
+    /// - Parameter isThere: Whether a stopped `init` has left a file. Its settings are stored only after the server
+    ///   has answered: the file may be a device of another user, who gave another token then.
+    /// - Throws: `CommandError` if it is.
     static func create(
-        _ arguments: ParsedArguments, schema: String?
+        _ arguments: ParsedArguments, schema: String?, isThere: Bool = false
     ) async throws -> DeviceFile {
         let path = arguments.positional[0]
         let server = try address(arguments, [:])
@@ -95,6 +98,17 @@ struct DeviceFile {
         options.seeding = server == nil ? nil : .server
         let client = try await MartletClient.open(
             path: path, schema: schema, server: server, token: token, options: options)
+        if isThere, server != nil {
+            do {
+                try await client.sync()
+            } catch {
+                await client.close()
+                guard (error as? SyncError)?.kind == .wrongUser else { throw error }
+                throw CommandError(
+                    "\(path) is a device of another user: an init with that user's token was stopped. Nothing was"
+                        + " changed. Go on with that token, or remove \(path) and run init again.")
+            }
+        }
         var settings: [(String, String)] = []
         if let server { settings.append(("server", server.absoluteString)) }
         if let file = arguments.value("token-file") {

@@ -42,7 +42,7 @@ extension CommandDescription {
         }
         let device: DeviceFile
         do {
-            device = try await DeviceFile.create(arguments, schema: schema)
+            device = try await DeviceFile.create(arguments, schema: schema, isThere: isThere)
         } catch {
             // The incomplete file is useless and would block the next attempt.
             for ending in isThere ? [] : ["", "-wal", "-shm"] {

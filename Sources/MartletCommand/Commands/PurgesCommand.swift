@@ -11,7 +11,7 @@ extension CommandDescription {
         discussion: """
             Each device that a person with a part of the data set uses confirms that nothing else is left
             in its file. A device that waits has not been here since records left its user's view: it may
-            still have them. The server finds out what has left a view when a device of the user asks; each
+            still have them. After a restore, each device waits until it has confirmed again. The server finds out what has left a view when a device of the user asks; each
             line says up to which revision that is known. Changes nothing, and servers may run. Ends with 1
             if a device waits.
             """,
@@ -63,7 +63,9 @@ extension CommandDescription {
         } else if device.state == .waits {
             parts.append("has confirmed nothing")
         }
-        if device.state == .waits, device.hidden == 0, device.confirmed != nil {
+        if device.isRestored {
+            parts.append("the data set was restored since")
+        } else if device.state == .waits, device.hidden == 0, device.confirmed != nil {
             parts.append("it has been given another view since")
         }
         if device.hidden > 0 { parts.append("\(device.hidden) records have left the view since") }
@@ -76,6 +78,7 @@ extension CommandDescription {
             ("dataSet", .text(dataSet)), ("user", .text(device.principal)),
             ("device", .text(device.clientID)), ("state", .text(device.state.rawValue)),
             ("hiddenSince", .integer(device.hidden)), ("knownUpTo", .integer(device.known)),
+            ("restoredSince", .boolean(device.isRestored)),
         ]
         if let confirmed = device.confirmed {
             members += [

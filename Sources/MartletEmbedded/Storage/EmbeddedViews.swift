@@ -308,6 +308,12 @@ struct EmbeddedViews: ViewStorage {
         }
     }
 
+    func retireAll() throws(StorageFault) {
+        try store.working { (session) throws(SQLiteError) in
+            try session.connection.run(ViewScan.retirement(prefix: "martlet_"))
+        }
+    }
+
     func kept() throws(StorageFault) -> (views: [KeptView], typeViews: [Int64]) {
         try store.working { (session) throws(SQLiteError) in
             let find = try session.connection.statement(

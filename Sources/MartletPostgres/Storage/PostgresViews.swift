@@ -314,6 +314,13 @@ struct PostgresViews: ViewStorage {
         }
     }
 
+    func retireAll() throws(StorageFault) {
+        try store.working { (session) throws(PostgresError) in
+            _ = try run(
+                PostgresStatement(ViewScan.retirement(prefix: "_martlet.")), on: session)
+        }
+    }
+
     func kept() throws(StorageFault) -> (views: [KeptView], typeViews: [Int64]) {
         try store.working { (session) throws(PostgresError) in
             let rows = try run(

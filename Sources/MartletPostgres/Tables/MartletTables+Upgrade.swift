@@ -99,8 +99,9 @@ extension MartletTables {
     /// Clears the notes of a dump that mean nothing in this database: numbers of transactions and
     /// files, and positions in the write-ahead log. The dump contains the rows and the changes that
     /// are not in the log yet, so all rows agree with the log. With a replication slot, the dump
-    /// lacks those changes, and the rows are compared by values (decision 0245). It does nothing if
-    /// the tables are still in their database.
+    /// lacks those changes, and the rows are compared by values (decision 0245). It also retires the views:
+    /// devices may have been at the original since. It does nothing if the tables are still in their
+    /// database.
     private static func clearNotes(on connection: PostgresConnection, _ horizon: UInt64) throws {
         let isHome = "coalesce(home = \(home), false)"
         guard try !connection.query("SELECT \(isHome) FROM _martlet.dataset").boolean(0, 0)
@@ -114,7 +115,8 @@ extension MartletTables {
                     UPDATE _martlet.dataset SET settled = pg_snapshot_xmin(pg_current_snapshot());
                     UPDATE _martlet.capture SET position = NULL, horizon = '\(horizon)';
                     UPDATE _martlet.types SET file = NULL;
-                    UPDATE _martlet.columns SET place = NULL, form = NULL, version = NULL
+                    UPDATE _martlet.columns SET place = NULL, form = NULL, version = NULL;
+                    \(ViewScan.retirement(prefix: "_martlet."))
                     """)
                 if horizon > 0, let state = try LogicalState.read(connection) {
                     let tables = try PostgresSchema.read(connection).tables

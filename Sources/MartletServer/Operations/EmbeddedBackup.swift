@@ -201,6 +201,7 @@ public struct EmbeddedBackup {
         guard head.revision == manifest.revision, head.lineage == manifest.lineage else {
             throw ServerFailure("The backup's log does not end where its manifest says.")
         }
+        try DataSetFile(unfinished).retireViews()
         try OpenFile(readingFrom: unfinished).synchronize()
     }
 
@@ -293,6 +294,14 @@ struct DataSetFile {
             throw ServerFailure("The file is damaged: \(problems.joined(separator: "; ")).")
         }
         return try head()
+    }
+
+    /// Retires the views of a data set that is restored; see `ViewScan.retirement(prefix:)`.
+    func retireViews() throws {
+        // An older format has no views.
+        let table = "SELECT 1 FROM sqlite_schema WHERE name = 'martlet_views'"
+        guard try connection.integer(table) == 1 else { return }
+        try connection.execute(ViewScan.retirement(prefix: "martlet_"))
     }
 
     func head() throws -> Head {

@@ -105,6 +105,7 @@ final class DataSetService: Sendable {
     func manifest(
         for person: Principal, _ client: String?
     ) async throws(Problem) -> (manifest: SnapshotManifest?, mayCome: Bool) {
+        try await refuseOthers(client, person)
         guard !opened.feed.views.showsEverything(to: person) else {
             return (snapshots.manifest(), true)
         }
@@ -120,6 +121,7 @@ final class DataSetService: Sendable {
     func snapshotFile(
         _ hash: String, _ coding: SnapshotCoding, for person: Principal, _ client: String?
     ) async throws(Problem) -> (path: String, bytes: Int64)? {
+        try await refuseOthers(client, person)
         guard !opened.feed.views.showsEverything(to: person) else {
             let file = snapshots.file(hash, coding)
             if file != nil, let client { try await noteEverything(givenTo: client, of: person) }
@@ -127,6 +129,18 @@ final class DataSetService: Sendable {
         }
         guard let client else { throw Problem.unnamedDevice("noSnapshotFile") }
         return try await viewSnapshots.file(hash, coding, for: person, client)
+    }
+
+    /// Refuses a request that names another user's device. The download that a device began is nobody else's,
+    /// also if the other user sees the same.
+    private func refuseOthers(_ client: String?, _ person: Principal) async throws(Problem) {
+        guard let client, opened.feed.views.program != nil,
+            !opened.feed.isKnown(client, asDeviceOf: person)
+        else { return }
+        let problem = try await asking { [opened] node in
+            try node.problem(naming: client, by: person, now: opened.now())
+        }
+        if let problem { throw problem }
     }
 
     private func noteEverything(

@@ -196,6 +196,8 @@ final class Watcher: Sendable {
         if head < before {
             opened.reports.reportLogWentBack(from: before, to: head)
             publisher.restarted(at: head)
+            // The writer's next transaction retires all views.
+            writer.takeExternalWrites()
         }
         return look
     }

@@ -4,6 +4,7 @@ internal import MartletModel
 internal import MartletProtocol
 internal import MartletServerCore
 internal import Synchronization
+internal import SystemKit
 
 /// Keeps the snapshots of one data set for people who see everything, and decides when the next one is
 /// made.
@@ -211,13 +212,21 @@ final class SnapshotService: Sendable {
     private func takeUp(_ log: any LogSource) throws -> [SnapshotManifest] {
         let folder = try SnapshotFolder(path: folder)
         // A data set restored from a copy may have snapshots of a history that it does not have.
-        let kept = try folder.keep(
-            folder.manifests().filter {
-                $0.dataSet == opened.identity
-                    && (try? log.hash(at: $0.revision))??.text == $0.lineage
-            })
+        let ours = try folder.manifests().filter { $0.dataSet == opened.identity }
+        let shared = try ours.filter { try log.hash(at: $0.revision)?.text == $0.lineage }
+        if shared.count < ours.count { try retireViews() }
+        let kept = try folder.keep(shared)
         state.withLock { $0.kept = kept }
         return kept
+    }
+
+    /// Has the node retire all views, because the data set was restored.
+    private func retireViews() throws {
+        opened.feed.meetOtherLog()
+        try opened.node.wait { node in
+            _ = node.takeExternalWrites(now: opened.now())
+            if let fault = node.takeFault() { throw fault }
+        }
     }
 
     private func make() throws {

@@ -56,6 +56,7 @@ extension DataSetFeed {
         isSame: Bool = false
     ) {
         guard cache.reset(to: head, floor: floor, ifAt: version), !isSame else { return }
+        if version != nil { meetOtherLog() }
         deltaCache.clear()
         forgetDevices()
         views.forget()

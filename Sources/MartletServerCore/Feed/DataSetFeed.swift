@@ -40,6 +40,7 @@ package final class DataSetFeed: Sendable {
     let isShared: Bool
     let deltaCache: DeltaCache
     private let met = Mutex(Met())
+    private let otherLogs = Mutex(0)
 
     /// The devices that a node has met, by client id.
     private struct Met {
@@ -213,6 +214,11 @@ package final class DataSetFeed: Sendable {
         return device.principal == person.identity && note(ofDevice: device.number)?.view == view
     }
 
+    /// Returns whether memory knows that a person may name a device: it is his own.
+    package func isKnown(_ clientID: String, asDeviceOf person: Principal) -> Bool {
+        knownDevice(clientID)?.principal == person.identity
+    }
+
     /// Returns the storage's note about a device; nil if only the storage knows.
     func note(ofDevice device: Int64) -> DeviceNote? {
         met.withLock { $0.notes[device] }
@@ -330,5 +336,14 @@ package final class DataSetFeed: Sendable {
     /// Forgets all client ids, because they may be from a transaction that was rolled back.
     func forgetDevices() {
         met.withLock { $0 = Met() }
+    }
+
+    /// How often another log was found in place of the one that was there.
+    var otherLogCount: Int { otherLogs.withLock(\.self) }
+
+    /// Notes that another log was found in place of the one that was there, because the data set was restored.
+    /// The node retires all views in its next transaction.
+    package func meetOtherLog() {
+        otherLogs.withLock { $0 += 1 }
     }
 }

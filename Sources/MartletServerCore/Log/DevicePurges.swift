@@ -8,8 +8,8 @@ package struct DevicePurge: Hashable, Sendable {
         case seesAll = "sees all"
         /// The device has nothing that is hidden from its user.
         case confirmed
-        /// The device has not been here since records left the view that it was given last, or has not
-        /// confirmed that it moved to this view.
+        /// The device has not been here since records left the view that it was given last, or since the
+        /// data set was restored, or has not confirmed that it moved to this view.
         case waits
     }
 
@@ -27,6 +27,8 @@ package struct DevicePurge: Hashable, Sendable {
     package let clientID: String
     package let principal: String
     package let state: State
+    /// Whether the data set was restored, and the device has not been given a view since.
+    package let isRestored: Bool
     /// The number of records that left the device's view since the confirmation.
     package let hidden: Int64
     /// The revision up to which this is known: the last at which a device of the user with this view asked.
@@ -72,6 +74,10 @@ package struct DevicePurges {
                 purges.append(purge(row, .seesAll))
                 continue
             }
+            guard row[10] != "1" else {
+                purges.append(purge(row, .waits, isRestored: true))
+                continue
+            }
             // A view that was removed has changed since the device was here.
             guard row[2] == shown, let revision = row[3].flatMap({ Int64($0) }), let parts = row[7]
             else {
@@ -87,7 +93,7 @@ package struct DevicePurges {
     }
 
     private func purge(
-        _ row: [String?], _ state: DevicePurge.State, hidden: Int64 = 0
+        _ row: [String?], _ state: DevicePurge.State, isRestored: Bool = false, hidden: Int64 = 0
     ) -> DevicePurge {
         func integer(_ column: Int) -> Int64 { row[column].flatMap { Int64($0) } ?? 0 }
         let confirmed = row[3].map { _ in
@@ -95,8 +101,8 @@ package struct DevicePurges {
                 revision: integer(3), records: integer(4), hash: row[8] ?? "", time: integer(5))
         }
         return DevicePurge(
-            clientID: row[0] ?? "", principal: row[1] ?? "", state: state, hidden: hidden,
-            known: integer(9), confirmed: confirmed)
+            clientID: row[0] ?? "", principal: row[1] ?? "", state: state, isRestored: isRestored,
+            hidden: hidden, known: integer(9), confirmed: confirmed)
     }
 
     /// The devices, each with its confirmation and the view that it was given last. Before a server noted
@@ -105,7 +111,7 @@ package struct DevicePurges {
         """
         SELECT d.client_id, d.principal, CAST(p.view AS text), CAST(p.revision AS text), \
         CAST(p.records AS text), CAST(p.time AS text), CAST(d.shown AS text), v.parts, p.hash, \
-        CAST(n.last AS text) FROM (SELECT number, client_id, principal, \
+        CAST(n.last AS text), CASE WHEN v.\(ViewScan.isRetired) THEN '1' END FROM (SELECT number, client_id, principal, \
         coalesce(\(shown(to: "'\(Self.prefixOfDevices)' || e.number")), \(shown(to: "e.principal"))) \
         AS shown FROM \(prefix)devices AS e) AS d \
         LEFT JOIN \(prefix)purges AS p ON p.device = d.number \

@@ -68,6 +68,22 @@ package struct ViewScan {
         parts.map { "\($0):\($1)" }.joined(separator: " ")
     }
 
+    /// SQL that is true for the text of a retired view.
+    static let isRetired = "parts LIKE '%r%'"
+
+    /// Returns SQL that retires all views of a data set which was restored: people get views with other numbers,
+    /// and the retired ones are only held by devices.
+    ///
+    /// After the copy was made, devices may have got records that entered their views then, and have left since.
+    /// The copy does not know of these. It knows of a device that names a retired view whether it can tell the
+    /// device all that has left: the person was given the view up to the device's revision. No confirmation of
+    /// a retired view counts, and the device confirms the new one.
+    ///
+    /// - Parameter prefix: The prefix of Martlet's tables: `martlet_`, or the schema with a dot.
+    package static func retirement(prefix: String) -> String {
+        "UPDATE \(prefix)views SET parts = parts || ' r' || number WHERE NOT \(isRetired)"
+    }
+
     /// Returns the parts of a view, in the order of the types' numbers.
     package static func parts(_ text: String, of numbers: [Int64]) -> [Int64] {
         let parts = parts(of: text)

@@ -80,11 +80,24 @@ extension DataSetNode {
         throw StorageFault.neverCaughtUp
     }
 
-    /// Begins a transaction, and brings memory up to the commits of other processes before it.
+    /// Begins a transaction, and brings memory up to the commits of other processes before it. If the log is
+    /// another one than before, all views are retired.
     ///
     /// - Returns: The entries that were made from external writes. They are committed with the
     ///   rest.
     func begin(now: Int64, maxBytes: Int) throws(StorageFault) -> [LogEntry] {
+        let entries = try beginFollowing(now: now, maxBytes: maxBytes)
+        otherLogs.open = feed.otherLogCount
+        if otherLogs.open != otherLogs.committed {
+            try storage.views.retireAll()
+            feed.forgetDevices()
+            feed.views.forget()
+            viewIndex.reset()
+        }
+        return entries
+    }
+
+    private func beginFollowing(now: Int64, maxBytes: Int) throws(StorageFault) -> [LogEntry] {
         self.external.open = 0
         let external = try storage.begin(now: now, maxBytes: maxBytes)
         self.external.open = external.count
@@ -124,6 +137,7 @@ extension DataSetNode {
         }
         external.committed += external.open
         external.open = 0
+        otherLogs.committed = otherLogs.open
         feed.cache.append(entries)
         if feed.head != storage.head { feed.reset(to: storage.head, floor: storage.floor) }
     }

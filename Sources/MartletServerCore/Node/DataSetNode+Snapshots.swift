@@ -99,6 +99,31 @@ extension DataSetNode {
         return noted.problem
     }
 
+    /// Returns the problem of a request that names a device in a wrong way, such as another user's; nil if the
+    /// device is the person's own, or if nobody has it.
+    ///
+    /// - Parameter now: Milliseconds since 1970.
+    package func problem(
+        naming clientID: String, by principal: Principal, now: Int64
+    ) throws(StorageFault) -> Problem? {
+        if let problem = nameProblem(clientID, principal) { return problem }
+        let device = try keepingViews(now: now) { (_: inout ViewKeeper) throws(StorageFault) in
+            try storage.devices(named: [clientID])[clientID]
+        }
+        guard let device else { return nil }
+        feed.learn([clientID: device])
+        return device.principal == principal.identity ? nil : RequestCheck.clientBound
+    }
+
+    /// Returns the problem with a name that cannot be a device's; nil if it can.
+    private func nameProblem(_ clientID: String, _ principal: Principal) -> Problem? {
+        var request = SyncRequest(maxRevision: 0)
+        request.clientID = clientID
+        return RequestCheck.problem(
+            with: AdmittedRequest(principal: principal, request: request, source: []),
+            identity: identity, head: storage.head)
+    }
+
     /// A device for which a view was noted, or the reason why it was not.
     private struct NotedDevice {
         let clientID: String
@@ -113,11 +138,7 @@ extension DataSetNode {
         _ view: Int64, givenTo clientID: String, of principal: Principal, now: Int64
     ) throws(StorageFault) -> NotedDevice {
         var noted = NotedDevice(clientID: clientID)
-        var request = SyncRequest(maxRevision: 0)
-        request.clientID = clientID
-        noted.problem = RequestCheck.problem(
-            with: AdmittedRequest(principal: principal, request: request, source: []),
-            identity: identity, head: storage.head)
+        noted.problem = nameProblem(clientID, principal)
         guard noted.problem == nil else { return noted }
         var device = try storage.devices(named: [clientID])[clientID]
         if device == nil, view != View.everything {

@@ -47,6 +47,9 @@ package final class DataSetNode {
     /// The numbers of entries made from external writes: in the open transaction, and since
     /// `takeExternalCount()`.
     var external = (open: 0, committed: 0)
+    /// The part of `DataSetFeed.otherLogCount` after which views were retired: in the open transaction, and
+    /// for good.
+    var otherLogs = (open: 0, committed: 0)
     /// The time of the last call, in milliseconds since 1970.
     var lastTime: Int64 = 0
 

@@ -65,6 +65,8 @@ package protocol ViewStorage {
     func limit(
         confirmationOf device: Int64, to revision: Revision?
     ) throws(StorageFault)
+    /// Retires all views; see `ViewScan.retirement(prefix:)`.
+    func retireAll() throws(StorageFault)
     /// Returns all views, and the numbers of all type views.
     func kept() throws(StorageFault) -> (views: [KeptView], typeViews: [Int64])
     /// Removes views. Nobody keeps the time for which he was given one of them, unless it is the last that
