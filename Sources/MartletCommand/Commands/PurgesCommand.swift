@@ -11,7 +11,7 @@ extension CommandDescription {
         discussion: """
             Each device that a person with a part of the data set uses confirms that nothing else is left
             in its file. A device that waits has not been here since records left its user's view: it may
-            still have them. After a restore, each device waits until it has asked again. The server finds out what has left a view when a device of the user asks; each
+            still have them. After a restore, each device waits until it has confirmed again. The server finds out what has left a view when a device of the user asks; each
             line says up to which revision that is known. Changes nothing, and servers may run. Ends with 1
             if a device waits.
             """,
