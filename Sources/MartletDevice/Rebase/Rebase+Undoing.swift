@@ -10,6 +10,17 @@ struct RefusedImage: Error {
 }
 
 extension Rebase {
+    /// Marks own sets as decided (1) or as moved (2), so that `undo` finds their records.
+    func mark(_ sequences: Set<Int64>, as role: Int64) throws {
+        for sequence in sequences {
+            let mark = try store.connection.statement(
+                "UPDATE martlet_outbox SET settling = ? WHERE sequence = ?")
+            mark.bind(1, integer: role)
+            mark.bind(2, integer: sequence)
+            try mark.run()
+        }
+    }
+
     /// Restores the confirmed state of the records of own sets.
     ///
     /// An image may no longer fit, for example because the app has made a column unique since, and

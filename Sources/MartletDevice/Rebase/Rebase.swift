@@ -138,16 +138,6 @@ struct Rebase {
         report.keptAside = applier.keptAside.added.list
     }
 
-    private func mark(_ sequences: Set<Int64>, as role: Int64) throws {
-        for sequence in sequences {
-            let mark = try store.connection.statement(
-                "UPDATE martlet_outbox SET settling = ? WHERE sequence = ?")
-            mark.bind(1, integer: role)
-            mark.bind(2, integer: sequence)
-            try mark.run()
-        }
-    }
-
     /// Applies the staged parts, then the answer's sets.
     private mutating func takeIn(_ plan: Plan) throws {
         let inbox = Inbox(store: store)
@@ -313,6 +303,10 @@ extension Rebase {
             var own: [RecordID: Revision] = [:]
             if !isOwn {
                 for entry in changes.entries { own[entry.id] = entry.revision }
+                // Another part of a difference may have a later record with the key of a deleted one.
+                for id in set.isDifference ? changes.delete : [] {
+                    own[id] = try outbox.confirmedRevision(number, id)
+                }
             }
             for id in changes.create + changes.update + changes.delete {
                 let key = RecordKey(type: number, id: id)
