@@ -20,7 +20,7 @@ struct IndexTraceTests {
         """
     private static let bob = Principal(name: "b", user: "bob")
     private static let office = Principal(name: "office", user: "olga", roles: ["office"])
-    /// The number of players, of which the second half leaves: an R*Tree leaves the last cells of a node.
+    /// The number of players. The second half leaves, because an R*Tree leaves the last cells of a node.
     private static let players = 40
 
     private let world: SmallWorld

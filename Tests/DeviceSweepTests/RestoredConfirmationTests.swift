@@ -35,7 +35,7 @@ private final class RestoredViews {
     private var seats: [Seat] = []
     private var random: SplitMix64
     private var count = 0
-    /// What was done, for a failure.
+    /// The steps so far, which a failure prints.
     private var story: [String] = []
     /// How often a device was found that has confirmed, and one whose server was restored since.
     private(set) var confirmed = 0

@@ -79,7 +79,8 @@ extension DeviceStore {
 
     /// Overwrites the bytes of removed cells in some nodes of an R*Tree, in the caller's transaction.
     ///
-    /// A node has four bytes, of which the last two are the number of its cells, the cells, and unused bytes.
+    /// A node begins with four bytes, and the last two of them are the number of its cells. The cells and unused
+    /// bytes follow.
     /// A cell has eight bytes, and eight for each dimension (https://sqlite.org/src/file/ext/rtree/rtree.c). When
     /// a cell is removed, the R*Tree leaves a copy of the last one behind the others.
     /// - Returns: Whether no other node has such bytes.

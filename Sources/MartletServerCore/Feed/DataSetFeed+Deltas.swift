@@ -108,7 +108,8 @@ extension DataSetFeed {
         else { return nil }
         guard let clientID = request.clientID else { return made }
         guard let known = knownDevice(clientID) else {
-            return made.devices.contains { mayBeOwn($0, of: clientID, at: .max) } ? nil : made
+            let head = key.head.revision
+            return made.devices.contains { mayBeOwn($0, of: clientID, at: head) } ? nil : made
         }
         let isOwn = made.devices.contains(known.number)
         return isOwn || known.principal != request.principal.identity ? nil : made
@@ -248,7 +249,7 @@ extension DataSetFeed {
         let unknown = device == 0 ? request.clientID : nil
         if isShared, let made = deltaCache.batch(for: key), !made.devices.contains(device) {
             let isUncertain = unknown.map { clientID in
-                made.devices.contains { mayBeOwn($0, of: clientID, at: .max) }
+                made.devices.contains { mayBeOwn($0, of: clientID, at: head.revision) }
             }
             return request.fetches(made.json.count) || isUncertain == true
                 ? behind(request, head) : made

@@ -10,7 +10,7 @@ import Testing
 
 /// Policies on tables that a `TableChange` changes, and what devices have of their rows.
 private final class ChangedViews {
-    /// What a view showed before the change.
+    /// The records that a view showed before the change.
     private struct Standing {
         let policies: String
         var revision: Revision

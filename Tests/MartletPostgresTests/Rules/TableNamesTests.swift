@@ -112,7 +112,7 @@ struct TableNamesTests {
             #expect(!FileManager.default.fileExists(atPath: path))
             guard let undo = change.undo else { return }
             try other.execute(undo)
-            // The connection was made anew for the tables of before.
+            // The storage has connected again, and still has the tables of before.
             _ = try? server.answer()
             #expect(Self.notes(try server.answer()) == [.text("own")])
             try difference()
